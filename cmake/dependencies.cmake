@@ -1,0 +1,15 @@
+# Everything that Pumice links against; shared with the installed package (pumiceConfig.cmake), so that
+# the two lists cannot drift apart. Debian package names: tools/install-dependencies.
+find_package(Torch REQUIRED)
+find_package(nlohmann_json 3.9 REQUIRED)
+find_package(CLI11 2 REQUIRED)
+find_package(PNG REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(LibArchive REQUIRED)
+find_package(CURL REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
+pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
+pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)

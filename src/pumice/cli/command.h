@@ -1,0 +1,27 @@
+// The subcommands of the tool: one file each, added to the application by one function each.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "pumice/core/error.h"
+#include "pumice/data/data_request.h"
+
+namespace pumice::cli {
+
+// A wrong value on the command line that only the command itself can judge: exit code 2.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Work of a subcommand is done in its CLI11 callback, after everything is parsed.
+void add_data_command(CLI::App& app);
+void add_train_command(CLI::App& app);
+
+// --data, --test, --image-size, --channels, --classes, --per-class, --test-per-class,
+// --validation-per-class, --data-seed: the same everywhere. Options given here override what `request`
+// holds, so a command may start from a stored request.
+void add_data_options(CLI::App& command, DataRequest& request, bool with_spec = true);
+
+}  // namespace pumice::cli

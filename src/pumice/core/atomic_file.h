@@ -1,0 +1,31 @@
+// Results appear whole or not at all: written to a temporary file in the same folder, synced, renamed.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace pumice {
+
+// Gives out a temporary path beside `target`; commit() syncs and renames it. Without a commit the
+// temporary file is removed. Throws Error when the folder is missing or the disk is full.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path target);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  const std::filesystem::path& temporary_path() const { return temporary_; }
+  void commit();
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+  bool committed_ = false;
+};
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+std::string read_file(const std::filesystem::path& path);  // throws Error with the system's reason
+
+}  // namespace pumice
