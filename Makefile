@@ -10,7 +10,10 @@ build:
 	cmake --build --preset release
 
 demo: build
-	tools/demo build/release/pumice
+	mkdir -p build/demo
+	build/release/pumice train --init weights/fashion-mnist-allcnn-w0.25.safetensors \
+	  --data fashion-mnist --classes 0-4 --per-class 100 --test-per-class 100 \
+	  --out build/demo/w.safetensors --force
 
 test:
 	tools/install-dependencies --test

@@ -19,9 +19,12 @@ class UsageError : public Error {
 void add_data_command(CLI::App& app);
 void add_train_command(CLI::App& app);
 
-// --data, --test, --image-size, --channels, --classes, --per-class, --test-per-class,
-// --validation-per-class, --data-seed: the same everywhere. Options given here override what `request`
-// holds, so a command may start from a stored request.
+// --data, --test, --classes, --per-class, --test-per-class, --validation-per-class, --image-size,
+// --channels: the same everywhere. Seeds are the command's own.
 void add_data_options(CLI::App& command, DataRequest& request, bool with_spec = true);
+
+// What an earlier command stored, except for the options that were given again on this command line.
+DataRequest inherit_data_options(const CLI::App& command, const DataRequest& given,
+                                 const DataRequest& stored);
 
 }  // namespace pumice::cli

@@ -39,4 +39,23 @@ void add_data_options(CLI::App& command, DataRequest& request, bool with_spec) {
       ->group("Data");
 }
 
+DataRequest inherit_data_options(const CLI::App& command, const DataRequest& given,
+                                 const DataRequest& stored) {
+  DataRequest request = stored;
+  const auto was_given = [&](const char* name) { return command.get_option(name)->count() > 0; };
+  if (was_given("--data")) request.spec = given.spec;
+  if (was_given("--test")) request.test_spec = given.test_spec;
+  if (was_given("--classes")) request.selection.classes = given.selection.classes;
+  if (was_given("--per-class")) request.selection.per_class = given.selection.per_class;
+  if (was_given("--test-per-class")) {
+    request.selection.test_per_class = given.selection.test_per_class;
+  }
+  if (was_given("--validation-per-class")) {
+    request.selection.validation_per_class = given.selection.validation_per_class;
+  }
+  if (was_given("--image-size")) request.source.image_size = given.source.image_size;
+  if (was_given("--channels")) request.source.channels = given.source.channels;
+  return request;
+}
+
 }  // namespace pumice::cli

@@ -6,7 +6,7 @@
 // platform (the standard leaves std::uniform_int_distribution open).
 //
 // Names in use: "subset/<part>/<class>", "cohort", "replacement", "head", "body", "order/<epoch>",
-// "augmentation/<epoch>".
+// "augmentation/<epoch>", "lacuna", "lacuna/<identity>".
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A data set as a command asks for it: source, options and selection, in one value that can be stored
-// in a checkpoint's metadata and used again.
+// A data set as a command asks for it: source, options and selection, in one value that can be
+// stored in a checkpoint's metadata and used again.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,9 +12,9 @@ namespace pumice {
 
 struct DataRequest {
   std::string spec = "fashion-mnist";
-  std::string test_spec;  // "": the test part of `spec`
-  SourceOptions source;
-  SelectionOptions selection;
+  std::string test_spec = {};  // "": the test part of `spec`
+  SourceOptions source = {};
+  SelectionOptions selection = {};
 };
 
 Selection load(const DataRequest& request);

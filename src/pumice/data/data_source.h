@@ -1,5 +1,5 @@
-// Where images come from. A source first lists what it has; pixels are read only for what is selected,
-// so a folder of a million files costs no more than the five hundred that are used.
+// Where images come from. A source first lists what it has; pixels are read only for what is
+// selected, so a folder of a million files costs no more than the five hundred that are used.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -36,8 +36,8 @@ class DataSource {
 
 // Sources with one fixed size keep it unless asked. Folders must know a size: 32 unless told.
 struct SourceOptions {
-  std::optional<std::int64_t> image_size;  // height = width, 4 … 1024
-  std::optional<std::int64_t> channels;    // 1 (grey) or 3 (colour)
+  std::optional<std::int64_t> image_size = {};  // height = width, 4 … 1024
+  std::optional<std::int64_t> channels = {};    // 1 (grey) or 3 (colour)
 };
 
 // SPEC is NAME (a data set of the catalogue, from its package or the cache) or kind:PATH.

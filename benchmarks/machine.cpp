@@ -1,0 +1,72 @@
+#include "machine.h"
+
+#include <ATen/Parallel.h>
+#include <cblas.h>
+#include <sys/sysinfo.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "pumice/core/revision.h"
+#include "pumice/linalg/threads.h"
+
+namespace pumice::benchmark {
+namespace {
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+std::string processor_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+nlohmann::json machine_description() {
+  struct sysinfo memory {};
+  ::sysinfo(&memory);
+  return {{"processor", processor_name()},
+          {"cores", available_cores()},
+          {"threads", at::get_num_threads()},
+          {"memory_gib", static_cast<double>(memory.totalram) * memory.mem_unit / (1 << 30)},
+          {"libtorch", TORCH_VERSION},
+          {"openblas", openblas_get_config()},
+          {"pumice", version()},
+          {"revision", revision()}};
+}
+
+double sgemm_rate(int repeats) {
+  const int n = 2048;
+  std::vector<float> a(static_cast<std::size_t>(n) * n, 0.5F);
+  std::vector<float> b(a.size(), 0.25F);
+  std::vector<float> c(a.size());
+  double best = 1e30;
+  for (int i = 0; i < repeats; ++i) {
+    best = std::min(best, seconds_of([&] {
+                      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1.0F, a.data(), n,
+                                  b.data(), n, 0.0F, c.data(), n);
+                    }));
+  }
+  return 2.0 * n * n * n / best;
+}
+
+double median_seconds(const std::function<void()>& work, int repeats) {
+  work();
+  std::vector<double> times;
+  for (int i = 0; i < repeats; ++i) times.push_back(seconds_of(work));
+  std::nth_element(times.begin(), times.begin() + repeats / 2, times.end());
+  return times[static_cast<std::size_t>(repeats / 2)];
+}
+
+}  // namespace pumice::benchmark

@@ -1,0 +1,356 @@
+// pumice train: from a body (or from nothing) and data to weights.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "pumice/cli/command.h"
+#include "pumice/core/progress.h"
+#include "pumice/core/revision.h"
+#include "pumice/data/split.h"
+#include "pumice/linalg/threads.h"
+#include "pumice/model/checkpoint.h"
+#include "pumice/model/torchscript_model.h"
+#include "pumice/model/training_run.h"
+
+namespace pumice::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+// Everything that was said on the command line; what was not said stays empty.
+struct TrainFlags {
+  std::string out;
+  std::string init;
+  std::string architecture = "allcnn";
+  double width = 1.0;
+  std::string preset;
+  std::string head = "auto";
+  DataRequest data;
+  std::optional<std::int64_t> epochs, batch_size, after_zero_error;
+  std::optional<double> rate, momentum, weight_decay;
+  std::optional<std::string> decay_centre, schedule, batch_norm, augment;
+  bool no_early_stop = false;
+  std::optional<std::uint64_t> seed, order_seed, data_seed;
+  std::string exclude, forget_class;
+  std::optional<std::int64_t> forget_count;
+  bool replace = false;
+  bool resume = false, force = false, keep_epochs = false, quiet = false, json = false;
+  std::optional<int> threads;
+};
+
+template <typename Value>
+void take_if_given(const std::optional<Value>& given, Value& target) {
+  if (given) target = *given;
+}
+
+// What an --init file brings along. A start file (written by an earlier train) stands for that training:
+// its head, data and recipe are kept, so that "train --init w.start.safetensors --exclude cohort.txt" is
+// the same training without the cohort.
+struct Origin {
+  std::optional<Checkpoint> checkpoint;
+  bool is_start = false;
+};
+
+Origin open_origin(const TrainFlags& flags) {
+  Origin origin;
+  if (flags.init.empty()) return origin;
+  origin.checkpoint = open_checkpoint(flags.init);
+  const Metadata& metadata = origin.checkpoint->metadata;
+  origin.is_start = metadata.contains("start") && metadata.at("start") == "true";
+  return origin;
+}
+
+TrainingOptions training_options(const TrainFlags& flags, const Origin& origin) {
+  TrainingOptions options;
+  if (origin.is_start && flags.preset.empty()) {
+    options = training_options_from_json(Json::parse(origin.checkpoint->metadata.at("recipe")));
+  } else {
+    const std::string preset = !flags.preset.empty() ? flags.preset : flags.init.empty() ? "pretrain" : "finetune";
+    options = preset == "pretrain" ? pretraining_recipe() : finetuning_recipe();
+  }
+  take_if_given(flags.epochs, options.epochs);
+  take_if_given(flags.batch_size, options.batch_size);
+  take_if_given(flags.rate, options.rate);
+  take_if_given(flags.momentum, options.momentum);
+  take_if_given(flags.weight_decay, options.weight_decay);
+  if (flags.after_zero_error) options.epochs_after_zero_error = flags.after_zero_error;
+  if (flags.no_early_stop) options.epochs_after_zero_error.reset();
+  if (flags.decay_centre) {
+    options.decay_centre = *flags.decay_centre == "start" ? DecayCentre::start : DecayCentre::zero;
+  }
+  if (flags.schedule) {
+    options.schedule = *flags.schedule == "constant" ? Schedule::constant : Schedule::one_cycle;
+  }
+  if (flags.batch_norm) options.update_statistics = *flags.batch_norm == "trained";
+  if (flags.augment) options.augment = *flags.augment == "on";
+  if (flags.seed) options.seed = options.order_seed = *flags.seed;
+  take_if_given(flags.order_seed, options.order_seed);
+  try {
+    check(options);
+  } catch (const Error& error) {
+    throw UsageError(text("--", error.what()));
+  }
+  return options;
+}
+
+DataRequest data_request(const CLI::App& command, const TrainFlags& flags, const Origin& origin) {
+  std::optional<DataRequest> stored;
+  if (origin.is_start) stored = stored_data_request(origin.checkpoint->metadata);
+  DataRequest request = stored ? inherit_data_options(command, flags.data, *stored) : flags.data;
+  if (!origin.is_start) take_if_given(flags.seed, request.selection.seed);
+  take_if_given(flags.data_seed, request.selection.seed);
+  return request;
+}
+
+Normalization normalization_for(const Origin& origin, const Dataset& train) {
+  if (train.images.scalar_type() != at::kByte) return {};
+  if (origin.checkpoint) {
+    Normalization stored = stored_normalization(origin.checkpoint->metadata);
+    if (!stored.empty()) return stored;
+  }
+  return measure_normalization(train);
+}
+
+struct Start {
+  std::shared_ptr<Model> model;
+  Weights weights;
+  std::string head;  // "fresh" or "kept", for the summary
+};
+
+// The start: the checkpoint as it is, or its body with a fresh head, or a fresh network.
+Start make_start(const TrainFlags& flags, const Origin& origin, const Dataset& train,
+                 std::uint64_t seed) {
+  const std::int64_t classes = train.classes.size();
+  if (!origin.checkpoint) {
+    auto network = std::make_shared<Network>(Architecture{.name = flags.architecture,
+                                                          .width = flags.width,
+                                                          .input_channels = train.images.size(1),
+                                                          .classes = classes,
+                                                          .image_size = train.images.size(2)});
+    Weights weights = fresh_weights(*network, seed);
+    return {network, weights, "fresh"};
+  }
+  const Checkpoint& checkpoint = *origin.checkpoint;
+  const auto network = std::dynamic_pointer_cast<Network>(checkpoint.model);
+  const bool keep = flags.head == "keep" || (flags.head == "auto" && (origin.is_start || !network));
+  if (keep) return {checkpoint.model, checkpoint.weights, "kept"};
+  if (!network) {
+    throw UsageError("--head: fresh, but a TorchScript model keeps its head; give it one in Python");
+  }
+  Architecture architecture = network->architecture();
+  architecture.classes = classes;
+  auto fresh = std::make_shared<Network>(architecture);
+  fresh->set_buffers(network->buffers());
+  Weights weights = fresh_weights(*fresh, seed);
+  for (const auto& entry : fresh->layout().entries()) {
+    if (entry.name.starts_with(fresh->head() + ".")) continue;
+    weights.tensor(entry.name).copy_(checkpoint.weights.tensor(entry.name));
+  }
+  return {fresh, weights, "fresh"};
+}
+
+std::vector<std::int64_t> excluded_positions(const TrainFlags& flags, const Selection& selection,
+                                             std::uint64_t seed) {
+  if (flags.exclude.empty() && flags.forget_class.empty()) return {};
+  const std::vector<std::string> ids =
+      flags.exclude.empty()
+          ? draw_cohort(selection.train, flags.forget_class, flags.forget_count.value_or(0), seed)
+          : read_ids(flags.exclude);
+  return make_split(selection.train, selection.test, ids).cohort;
+}
+
+Metadata describe(const DataRequest& request, const Selection& selection,
+                  const Normalization& normalization, std::size_t excluded, bool replace) {
+  Metadata metadata{{"created_by", text("pumice ", version())},
+                    {"revision", revision()},
+                    {"data_digest", digest(selection.train)}};
+  store(metadata, request);
+  store(metadata, selection.train.classes);
+  if (!normalization.empty()) store(metadata, normalization);
+  if (excluded > 0) {
+    metadata["excluded"] = text(excluded, " of ", selection.train.size(), " training examples",
+                                replace ? ", replaced by repeats" : "");
+  }
+  return metadata;
+}
+
+void print_row(const char* name, const Evaluation& evaluation) {
+  if (evaluation.count == 0) return;
+  std::printf("  %-12s%10lld%10.2f %%%10.4f\n", name, static_cast<long long>(evaluation.count),
+              100 * evaluation.error, evaluation.loss);
+}
+
+Json row_json(const Evaluation& evaluation) {
+  return {{"examples", evaluation.count}, {"error", evaluation.error}, {"loss", evaluation.loss}};
+}
+
+void run_train(const CLI::App& command, const TrainFlags& flags) {
+  if (!flags.forget_class.empty() && !flags.forget_count) {
+    throw UsageError("--forget-class: needs --forget-count, how many of its examples to leave out");
+  }
+  if (flags.replace && flags.exclude.empty() && flags.forget_class.empty()) {
+    throw UsageError("--replace: needs --exclude or --forget-class, there is nothing to replace");
+  }
+  set_threads(flags.threads.value_or(available_cores()));
+  const Origin origin = open_origin(flags);
+  const TrainingOptions options = training_options(flags, origin);
+  const DataRequest request = data_request(command, flags, origin);
+  Selection selection = load(request);
+  const Normalization normalization = normalization_for(origin, selection.train);
+  Start start = make_start(flags, origin, selection.train, options.seed);
+  const bool torchscript = dynamic_cast<const TorchScriptModel*>(start.model.get()) != nullptr;
+  const std::string extension = std::filesystem::path(flags.out).extension().string();
+  if (extension != (torchscript ? ".pt" : ".safetensors")) {
+    throw UsageError(text("--out: '", flags.out, "', must end in ",
+                          torchscript ? ".pt, since --init is a TorchScript model" : ".safetensors"));
+  }
+
+  const TrainingSet set{selection.train, excluded_positions(flags, selection, options.seed), flags.replace};
+  const bool quiet = flags.quiet || flags.json;
+  TrainingRunOptions run{
+      .out = flags.out,
+      .training = options,
+      .metadata = describe(request, selection, normalization, set.excluded.size(), flags.replace),
+      .resume = flags.resume,
+      .force = flags.force,
+      .keep_epochs = flags.keep_epochs,
+      .progress = quiet ? ProgressMode::quiet : ProgressMode::automatic};
+  const TrainingRunSummary summary = run_training(*start.model, start.weights, set, normalization, run);
+  if (summary.status == TrainingRunStatus::interrupted) {
+    fail("interrupted after epoch ", summary.history.size(), "; the same command with --resume continues");
+  }
+  if (summary.status == TrainingRunStatus::already_finished) {
+    std::printf("%s: this run is finished, nothing to resume\n", flags.out.c_str());
+    return;
+  }
+
+  std::vector<std::int64_t> kept;
+  for (std::int64_t i = 0; i < selection.train.size(); ++i) {
+    if (!std::binary_search(set.excluded.begin(), set.excluded.end(), i)) kept.push_back(i);
+  }
+  const auto judge = [&](const Dataset& dataset) {
+    return dataset.size() ? evaluate(*start.model, start.weights, dataset, normalization) : Evaluation{};
+  };
+  const Evaluation trained = judge(subset(selection.train, kept));
+  const Evaluation excluded =
+      set.excluded.empty() ? Evaluation{} : judge(subset(selection.train, set.excluded));
+  const Evaluation validation = judge(selection.validation);
+  const Evaluation tested = judge(selection.test);
+  const double displacement =
+      (start.weights.flat - open_checkpoint(start_path(flags.out)).weights.flat).norm().item<double>();
+
+  if (flags.json) {
+    Json json{{"out", flags.out},
+              {"weights", start.weights.layout->total()},
+              {"epochs", summary.history.size()},
+              {"resumed_after", summary.resumed_after},
+              {"seconds", summary.seconds},
+              {"displacement", displacement},
+              {"head", start.head},
+              {"recipe", to_json(options)},
+              {"training", row_json(trained)}};
+    if (excluded.count) json["excluded"] = row_json(excluded);
+    if (validation.count) json["validation"] = row_json(validation);
+    if (tested.count) json["test"] = row_json(tested);
+    std::printf("%s\n", json.dump(2).c_str());
+    return;
+  }
+  std::printf("%s: %lld weights, %s head, %zu epochs in %s, |w - start| = %.4g\n", flags.out.c_str(),
+              static_cast<long long>(start.weights.layout->total()), start.head.c_str(),
+              summary.history.size(), duration_text(summary.seconds).c_str(), displacement);
+  std::printf("  %-12s%10s%12s%10s\n", "", "examples", "error", "loss");
+  print_row("training", trained);
+  print_row("excluded", excluded);
+  print_row("validation", validation);
+  print_row("test", tested);
+  std::printf("Also written: %s, %s%s\n", start_path(flags.out).c_str(), log_path(flags.out).c_str(),
+              flags.keep_epochs ? text(", ", epoch_path(flags.out, 1).parent_path().string(), "/").c_str()
+                                : "");
+}
+
+void add_recipe_options(CLI::App& command, TrainFlags& flags) {
+  const char* group = "Recipe";
+  command.add_option("--preset", flags.preset, "finetune (default with --init) or pretrain (default without)")
+      ->check(CLI::IsMember({"finetune", "pretrain"}))
+      ->group(group);
+  command.add_option("--epochs", flags.epochs, "At most this many epochs (finetune 60, pretrain 30)")
+      ->type_name("N")->group(group);
+  command.add_option("--batch", flags.batch_size, "Examples in a batch (128)")->type_name("N")->group(group);
+  command.add_option("--rate", flags.rate, "Learning rate (finetune 0.01, pretrain 0.1)")
+      ->type_name("X")->group(group);
+  command.add_option("--momentum", flags.momentum, "Momentum (0.9)")->type_name("X")->group(group);
+  command.add_option("--weight-decay", flags.weight_decay,
+                     "L2 penalty on the distance to the decay centre (finetune 0.1, pretrain 0.0005)")
+      ->type_name("X")->group(group);
+  command.add_option("--decay-centre", flags.decay_centre, "start (finetune) or zero (pretrain)")
+      ->check(CLI::IsMember({"start", "zero"}))->group(group);
+  command.add_option("--schedule", flags.schedule, "constant, or one-cycle for short pre-training")
+      ->check(CLI::IsMember({"constant", "one-cycle"}))->group(group);
+  command.add_option("--batch-norm", flags.batch_norm, "Statistics: frozen (finetune) or trained (pretrain)")
+      ->check(CLI::IsMember({"frozen", "trained"}))->group(group);
+  command.add_option("--augment", flags.augment, "Random crop and flip: on (pretrain) or off (finetune)")
+      ->check(CLI::IsMember({"on", "off"}))->group(group);
+  CLI::Option* after = command.add_option("--after-zero-error", flags.after_zero_error,
+                                          "Stop N epochs after the first without training error (finetune 5)")
+      ->type_name("N")->group(group);
+  command.add_flag("--no-early-stop", flags.no_early_stop, "Run all epochs (pretrain)")
+      ->excludes(after)->group(group);
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("train", "Train or fine-tune a network");
+  const auto flags = std::make_shared<TrainFlags>();
+  command->add_option("--out", flags->out, "Where the weights go (.safetensors; .pt for TorchScript)")
+      ->type_name("FILE")->required();
+  command->add_option("--init", flags->init,
+                      "Body to start from (its head is replaced), a NAME.start file (taken as it is, with "
+                      "its data and recipe), or a TorchScript model")
+      ->type_name("FILE");
+  command->add_option("--architecture", flags->architecture, "Without --init: allcnn, resnet18, mlp")
+      ->capture_default_str();
+  command->add_option("--width", flags->width, "Without --init: multiplies the number of channels")
+      ->capture_default_str()->type_name("X");
+  command->add_option("--head", flags->head, "auto, fresh or keep (auto: keep for start files and TorchScript)")
+      ->check(CLI::IsMember({"auto", "fresh", "keep"}));
+  add_data_options(*command, flags->data);
+  add_recipe_options(*command, *flags);
+
+  const char* cohort = "Leaving examples out";
+  CLI::Option* exclude =
+      command->add_option("--exclude", flags->exclude, "Do not train on the ids in this file")
+          ->type_name("FILE")->group(cohort);
+  command->add_option("--forget-class", flags->forget_class, "Do not train on examples of this class …")
+      ->type_name("CLASS")->excludes(exclude)->group(cohort);
+  command->add_option("--forget-count", flags->forget_count, "… this many, drawn as 'data make cohort' does")
+      ->type_name("N")->excludes(exclude)->group(cohort);
+  command->add_flag("--replace", flags->replace, "Fill their places with repeats of retained examples")
+      ->group(cohort);
+
+  const char* run = "Run";
+  command->add_option("--seed", flags->seed, "Seed of every random stream (1)")->type_name("N")->group(run);
+  command->add_option("--order-seed", flags->order_seed, "Another seed for the order of examples alone")
+      ->type_name("N")->group(run);
+  command->add_option("--data-seed", flags->data_seed, "Another seed for the selection of examples alone")
+      ->type_name("N")->group(run);
+  command->add_option("--threads", flags->threads, "Cores to use (default: all)")
+      ->type_name("N")->check(CLI::Range(1, 1024))->group(run);
+  command->add_flag("--resume", flags->resume, "Continue an interrupted run")->group(run);
+  command->add_flag("--force", flags->force, "Overwrite the result of an earlier run")->group(run);
+  command->add_flag("--keep-epochs", flags->keep_epochs, "Keep every epoch's weights in NAME.epochs/")
+      ->group(run);
+  command->add_flag("--quiet", flags->quiet, "No progress")->group(run);
+  command->add_flag("--json", flags->json, "Summary as JSON")->group(run);
+  command->footer(
+      "Example: fine-tune the shipped body on 500 images, then train the same without 25 of them\n"
+      "  pumice train --init weights/fashion-mnist-allcnn-w0.25.safetensors --classes 0-4 --per-class 100 "
+      "--out w.safetensors\n"
+      "  pumice train --init w.start.safetensors --forget-class 0 --forget-count 25 --out r.safetensors");
+  command->callback([command, flags] { run_train(*command, *flags); });
+}
+
+}  // namespace pumice::cli

@@ -1,0 +1,96 @@
+#include "pumice/model/checkpoint.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "pumice/core/error.h"
+#include "pumice/model/torchscript_model.h"
+
+namespace pumice {
+namespace {
+
+using Json = nlohmann::json;
+
+Json parse_metadata(const Metadata& metadata, const std::string& key) {
+  try {
+    return Json::parse(metadata.at(key));
+  } catch (const Json::exception&) {
+    fail("metadata '", key, "': '", metadata.at(key), "' is not valid JSON");
+  }
+}
+
+std::vector<double> number_list(const Metadata& metadata, const std::string& key) {
+  try {
+    return parse_metadata(metadata, key).get<std::vector<double>>();
+  } catch (const Json::exception&) {
+    fail("metadata '", key, "': '", metadata.at(key), "', must be a list of numbers");
+  }
+}
+
+bool is_zip(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  char start[2] = {};
+  in.read(start, 2);
+  return in && start[0] == 'P' && start[1] == 'K';
+}
+
+}  // namespace
+
+Checkpoint open_checkpoint(const std::filesystem::path& path) {
+  if (is_zip(path)) {
+    std::shared_ptr<TorchScriptModel> model = TorchScriptModel::load(path);
+    return {model, model->weights(), model->metadata()};
+  }
+  const TensorFile file = read_safetensors(path);
+  const Architecture architecture =
+      architecture_from_metadata(path.string(), file.metadata, file.tensors);
+  try {
+    auto network = std::make_shared<Network>(architecture);
+    network->set_buffers(file.tensors);
+    Weights weights = gather_weights(network->shared_layout(), file.tensors);
+    const std::size_t expected = network->layout().entries().size() + network->buffers().size();
+    if (file.tensors.size() != expected) {
+      fail("has ", file.tensors.size(), " tensors, ", architecture.name, " has ", expected);
+    }
+    if (weights.flat.scalar_type() != at::kFloat) {
+      fail("weights have type ", weights.flat.scalar_type(), ", must be float32");
+    }
+    return {network, weights, file.metadata};
+  } catch (const Error& reason) {
+    fail(path.string(), ": ", reason.what());
+  }
+}
+
+Normalization stored_normalization(const Metadata& metadata) {
+  Normalization normalization;
+  if (!metadata.contains("mean") || !metadata.contains("std")) return normalization;
+  normalization.mean = number_list(metadata, "mean");
+  normalization.deviation = number_list(metadata, "std");
+  if (normalization.mean.size() != normalization.deviation.size()) {
+    fail("metadata: mean has ", normalization.mean.size(), " numbers, std ",
+         normalization.deviation.size());
+  }
+  for (const double deviation : normalization.deviation) {
+    if (!(deviation > 0)) fail("metadata 'std': ", deviation, ", must be > 0");
+  }
+  return normalization;
+}
+
+std::optional<DataRequest> stored_data_request(const Metadata& metadata) {
+  if (!metadata.contains("data")) return {};
+  return data_request_from_json(parse_metadata(metadata, "data"));
+}
+
+void store(Metadata& metadata, const Normalization& normalization) {
+  metadata["mean"] = Json(normalization.mean).dump();
+  metadata["std"] = Json(normalization.deviation).dump();
+}
+
+void store(Metadata& metadata, const DataRequest& request) { metadata["data"] = to_json(request).dump(); }
+
+void store(Metadata& metadata, const ClassTable& classes) {
+  metadata["class_names"] = Json(classes.names).dump();
+  metadata["original_labels"] = Json(classes.original_labels).dump();
+}
+
+}  // namespace pumice
