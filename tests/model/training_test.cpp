@@ -79,7 +79,7 @@ TEST(TrainingFull, StepsEqualThoseOfAnIndependentOptimiser) {
   const at::Tensor expected = testing::load_npy(folder / "out.npy");
   const double distance = (training.state().weights.flat - expected).norm().item<double>();
   const double displacement = (expected - start.flat).norm().item<double>();
-  EXPECT_GT(displacement, 0.1);
+  EXPECT_GT(displacement, 0.01);
   EXPECT_LT(distance, 1e-4 * displacement);
 }
 

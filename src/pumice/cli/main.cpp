@@ -10,6 +10,7 @@
 #include "pumice/cli/command.h"
 #include "pumice/core/error.h"
 #include "pumice/core/interrupt.h"
+#include "pumice/core/memory.h"
 #include "pumice/core/revision.h"
 #include "pumice/core/suggestion.h"
 
@@ -103,6 +104,7 @@ int run(int argument_count, char** arguments) {
 }  // namespace pumice::cli
 
 int main(int argument_count, char** arguments) {
+  pumice::keep_freed_memory();
   pumice::listen_for_interrupts();
   return pumice::cli::run(argument_count, arguments);
 }

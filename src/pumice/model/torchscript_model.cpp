@@ -63,7 +63,8 @@ std::unique_ptr<TorchScriptModel> TorchScriptModel::load(const std::filesystem::
          first_line(reason.what_without_backtrace()));
   }
   for (const auto& submodule : self.module.named_modules()) {
-    if (submodule.value.is_training()) {
+    // Frozen modules have no such attribute, and is_training() takes that for "yes".
+    if (submodule.value.hasattr("training") && submodule.value.is_training()) {
       fail(file, ": module '", submodule.name, "' is in training mode, call model.eval() before saving");
     }
   }

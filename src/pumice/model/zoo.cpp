@@ -43,7 +43,7 @@ LayerDeclaration declare_allcnn(const Architecture& architecture) {
 at::Tensor run_allcnn(const ForwardPass& pass, at::Tensor x) {
   for (std::size_t i = 0; i < allcnn_channels.size(); ++i) {
     x = pass.convolution(text("features.", i, ".0"), x, allcnn_strides[i]);
-    x = pass.batch_norm(text("features.", i, ".1"), x).relu();
+    x = pass.batch_norm(text("features.", i, ".1"), x).relu_();
   }
   return pass.linear("classifier", mean_over_positions(x));
 }
@@ -82,18 +82,18 @@ LayerDeclaration declare_resnet18(const Architecture& architecture) {
 }
 
 at::Tensor run_resnet18(const ForwardPass& pass, at::Tensor x) {
-  x = pass.batch_norm("bn1", pass.convolution("conv1", x)).relu();
+  x = pass.batch_norm("bn1", pass.convolution("conv1", x)).relu_();
   for (std::size_t stage = 0; stage < resnet_channels.size(); ++stage) {
     for (int block = 0; block < blocks_per_stage; ++block) {
       const std::string name = block_name(stage, block);
       const std::int64_t stride = block == 0 ? resnet_strides[stage] : 1;
-      const at::Tensor activated = pass.batch_norm(name + ".bn1", x).relu();
+      const at::Tensor activated = pass.batch_norm(name + ".bn1", x).relu_();
       const at::Tensor shortcut = pass.has(name + ".shortcut.0.weight")
                                       ? pass.convolution(name + ".shortcut.0", activated, stride)
                                       : x;
       x = pass.convolution(name + ".conv1", activated, stride);
-      x = pass.convolution(name + ".conv2", pass.batch_norm(name + ".bn2", x).relu());
-      x = x + shortcut;
+      x = pass.convolution(name + ".conv2", pass.batch_norm(name + ".bn2", x).relu_());
+      x = x.add_(shortcut);
     }
   }
   return pass.linear("linear", mean_over_positions(x));
