@@ -1,10 +1,11 @@
 #include "pumice/core/memory.h"
 
+#include <cstdlib>  // defines __GLIBC__ where there is one
+#include <limits>
+
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
-
-#include <limits>
 
 namespace pumice {
 
