@@ -54,8 +54,8 @@ double sgemm_rate(int repeats) {
   double best = 1e30;
   for (int i = 0; i < repeats; ++i) {
     best = std::min(best, seconds_of([&] {
-                      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1.0F, a.data(), n,
-                                  b.data(), n, 0.0F, c.data(), n);
+                      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1.0F,
+                                  a.data(), n, b.data(), n, 0.0F, c.data(), n);
                     }));
   }
   return 2.0 * n * n * n / best;

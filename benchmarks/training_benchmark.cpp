@@ -1,8 +1,8 @@
 // How fast does training run, as a share of what the machine's matrix product can do?
 //
-// FLOPs counted: two for each multiply-add of the convolutions and the last layer, once forward and twice
-// backward (inputs and weights; the first layer needs no input gradient). Batch norm, ReLU, the loss and
-// the optimiser step are not counted: they are overhead.
+// FLOPs counted: two for each multiply-add of the convolutions and the last layer, once forward and
+// twice backward (inputs and weights; the first layer needs no input gradient). Batch norm, ReLU,
+// the loss and the optimiser step are not counted: they are overhead.
 #include <torch/torch.h>
 
 #include <cstdio>
@@ -56,8 +56,10 @@ Flops count_flops(const Network& network) {
 Dataset random_images(const Architecture& architecture, std::int64_t count) {
   torch::manual_seed(1);
   Dataset data;
-  data.images = torch::randint(0, 256, {count, architecture.input_channels, architecture.image_size,
-                                        architecture.image_size}).to(at::kByte);
+  data.images = torch::randint(0, 256,
+                               {count, architecture.input_channels, architecture.image_size,
+                                architecture.image_size})
+                    .to(at::kByte);
   data.labels = torch::randint(0, architecture.classes, {count}, at::kLong);
   for (std::int64_t i = 0; i < count; ++i) data.ids.push_back("train/" + std::to_string(i));
   for (std::int64_t k = 0; k < architecture.classes; ++k) {
@@ -100,10 +102,9 @@ json measure(const Architecture& architecture, std::int64_t batch, int repeats) 
           {"sgemm_gflops", sgemm / 1e9},
           {"finetuning", entry(training_seconds(false), flops.training)},
           {"pretraining", entry(training_seconds(true), flops.training)},
-          {"evaluation",
-           entry(benchmark::median_seconds(
-                     [&] { evaluate(network, start, data, normalization); }, repeats),
-                 flops.forward)}};
+          {"evaluation", entry(benchmark::median_seconds(
+                                   [&] { evaluate(network, start, data, normalization); }, repeats),
+                               flops.forward)}};
 }
 
 }  // namespace
@@ -116,6 +117,8 @@ int main(int count, char** arguments) {
   report["results"] = {
       measure({.name = "resnet18", .width = 0.4, .input_channels = 3, .classes = 5}, 128, 3),
       measure({.name = "allcnn", .width = 1.0, .input_channels = 3, .classes = 10}, 128, 3),
-      measure({.name = "allcnn", .width = 0.25, .input_channels = 1, .classes = 5, .image_size = 28}, 128, 3)};
+      measure(
+          {.name = "allcnn", .width = 0.25, .input_channels = 1, .classes = 5, .image_size = 28},
+          128, 3)};
   std::printf("%s\n", report.dump(2).c_str());
 }

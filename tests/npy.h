@@ -27,12 +27,15 @@ inline void save_npy(const std::filesystem::path& path, const at::Tensor& tensor
   out.write("\x93NUMPY\x01\x00", 8);
   out.put(static_cast<char>(header.size() & 0xff)).put(static_cast<char>(header.size() >> 8));
   out << header;
-  out.write(static_cast<const char*>(values.data_ptr()), static_cast<std::streamsize>(values.nbytes()));
+  out.write(static_cast<const char*>(values.data_ptr()),
+            static_cast<std::streamsize>(values.nbytes()));
 }
 
 inline at::Tensor load_npy(const std::filesystem::path& path) {
   const NpyArray array = parse_npy(read_file(path), path.string());
-  const at::ScalarType type = array.type == "<f8" ? at::kDouble : array.type == "<i8" ? at::kLong : at::kFloat;
+  const at::ScalarType type = array.type == "<f8"   ? at::kDouble
+                              : array.type == "<i8" ? at::kLong
+                                                    : at::kFloat;
   return at::from_blob(const_cast<char*>(array.bytes.data()), array.shape, type).clone();
 }
 

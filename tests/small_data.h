@@ -9,8 +9,9 @@
 
 namespace pumice::testing {
 
-inline Dataset blob_dataset(std::int64_t per_class, std::int64_t classes = 3, std::int64_t channels = 1,
-                            std::int64_t size = 8, std::uint64_t seed = 1) {
+inline Dataset blob_dataset(std::int64_t per_class, std::int64_t classes = 3,
+                            std::int64_t channels = 1, std::int64_t size = 8,
+                            std::uint64_t seed = 1) {
   torch::manual_seed(seed);
   const std::int64_t count = per_class * classes;
   Dataset data;

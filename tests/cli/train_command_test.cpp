@@ -23,10 +23,13 @@ using testing::TemporaryFolder;
 
 const std::string body = PUMICE_SOURCE_DIR "/weights/fashion-mnist-allcnn-w0.25.safetensors";
 // Two classes of real data and a narrow network: seconds, not minutes.
-const std::string small_data = " --data fashion-mnist --classes 0,1 --per-class 60 --test-per-class 50 ";
+const std::string small_data =
+    " --data fashion-mnist --classes 0,1 --per-class 60 --test-per-class 50 ";
 const std::string small_network = " --architecture allcnn --width 0.1 ";
 
-CommandResult pumice(const std::string& arguments) { return run_command(PUMICE_TOOL " " + arguments); }
+CommandResult pumice(const std::string& arguments) {
+  return run_command(PUMICE_TOOL " " + arguments);
+}
 
 std::int64_t log_lines(const std::filesystem::path& path) {
   const std::string log = content_of(path);
@@ -36,7 +39,8 @@ std::int64_t log_lines(const std::filesystem::path& path) {
 TEST(TrainCommand, WrongUseGetsOneSentenceAndExitCodeTwo) {
   const CommandResult misspelt = pumice("train --out w.safetensors --clases 0-4");
   EXPECT_EQ(misspelt.exit_code, 2);
-  EXPECT_NE(misspelt.error.find("unknown option '--clases', did you mean '--classes'?"), std::string::npos)
+  EXPECT_NE(misspelt.error.find("unknown option '--clases', did you mean '--classes'?"),
+            std::string::npos)
       << misspelt.error;
   const CommandResult rate = pumice("train --out w.safetensors --rate -1" + small_data);
   EXPECT_EQ(rate.exit_code, 2);
@@ -49,9 +53,11 @@ TEST(TrainCommand, WrongUseGetsOneSentenceAndExitCodeTwo) {
 }
 
 TEST(TrainCommand, BadFilesGetOneSentenceAndExitCodeOne) {
-  const CommandResult missing = pumice("train --out /tmp/w.safetensors --init /no/such.safetensors");
+  const CommandResult missing =
+      pumice("train --out /tmp/w.safetensors --init /no/such.safetensors");
   EXPECT_EQ(missing.exit_code, 1);
-  EXPECT_EQ(missing.error, "pumice: /no/such.safetensors: cannot be read, No such file or directory\n");
+  EXPECT_EQ(missing.error,
+            "pumice: /no/such.safetensors: cannot be read, No such file or directory\n");
 }
 
 TEST(TrainCommand, HelpAndVersionSayWhatTheyShould) {
@@ -66,7 +72,8 @@ TEST(TrainCommandFull, FineTuningTheShippedBodyReachesZeroTrainingError) {
   const TemporaryFolder folder;
   const std::string out = (folder / "w.safetensors").string();
   const CommandResult result =
-      pumice("train --init " + body + " --classes 0-4 --per-class 100 --test-per-class 100 --json --out " + out);
+      pumice("train --init " + body +
+             " --classes 0-4 --per-class 100 --test-per-class 100 --json --out " + out);
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const json summary = json::parse(result.output);
   EXPECT_EQ(summary["training"]["error"], 0.0);
@@ -76,32 +83,40 @@ TEST(TrainCommandFull, FineTuningTheShippedBodyReachesZeroTrainingError) {
 
   const Checkpoint start = open_checkpoint(folder / "w.start.safetensors");
   const Checkpoint shipped = open_checkpoint(body);
-  EXPECT_EQ(start.metadata.at("mean"), shipped.metadata.at("mean")) << "normalisation is the body's";
-  EXPECT_TRUE(at::equal(start.weights.tensor("features.3.0.weight"), shipped.weights.tensor("features.3.0.weight")));
-  EXPECT_FALSE(at::equal(start.weights.tensor("classifier.weight"), shipped.weights.tensor("classifier.weight")))
+  EXPECT_EQ(start.metadata.at("mean"), shipped.metadata.at("mean"))
+      << "normalisation is the body's";
+  EXPECT_TRUE(at::equal(start.weights.tensor("features.3.0.weight"),
+                        shipped.weights.tensor("features.3.0.weight")));
+  EXPECT_FALSE(at::equal(start.weights.tensor("classifier.weight"),
+                         shipped.weights.tensor("classifier.weight")))
       << "the head is fresh";
-  EXPECT_EQ(start.model->buffers()[0].second.equal(open_checkpoint(out).model->buffers()[0].second), true)
+  EXPECT_EQ(start.model->buffers()[0].second.equal(open_checkpoint(out).model->buffers()[0].second),
+            true)
       << "batch-norm statistics are frozen";
 
   // The same training without 25 examples, from the start file alone.
   const std::string retrained = (folder / "r.safetensors").string();
-  const CommandResult without = pumice("train --init " + (folder / "w.start.safetensors").string() +
-                                       " --forget-class 0 --forget-count 25 --json --out " + retrained);
+  const CommandResult without =
+      pumice("train --init " + (folder / "w.start.safetensors").string() +
+             " --forget-class 0 --forget-count 25 --json --out " + retrained);
   ASSERT_EQ(without.exit_code, 0) << without.error;
   const json reduced = json::parse(without.output);
   EXPECT_EQ(reduced["training"]["examples"], 475);
   EXPECT_EQ(reduced["excluded"]["examples"], 25);
   EXPECT_EQ(reduced["head"], "kept");
   EXPECT_EQ(reduced["recipe"], summary["recipe"]);
-  EXPECT_EQ(open_checkpoint(retrained).metadata.at("data_digest"), open_checkpoint(out).metadata.at("data_digest"));
-  EXPECT_EQ(digest(*start.model, start.weights),
-            [&] { const Checkpoint again = open_checkpoint(folder / "r.start.safetensors");
-                  return digest(*again.model, again.weights); }());
+  EXPECT_EQ(open_checkpoint(retrained).metadata.at("data_digest"),
+            open_checkpoint(out).metadata.at("data_digest"));
+  EXPECT_EQ(digest(*start.model, start.weights), [&] {
+    const Checkpoint again = open_checkpoint(folder / "r.start.safetensors");
+    return digest(*again.model, again.weights);
+  }());
 }
 
 TEST(TrainCommandFull, SameSeedSameBytes) {
   const TemporaryFolder folder;
-  const std::string common = "train --epochs 2 --quiet --seed 5" + small_network + small_data + " --out ";
+  const std::string common =
+      "train --epochs 2 --quiet --seed 5" + small_network + small_data + " --out ";
   ASSERT_EQ(pumice(common + (folder / "a.safetensors").string()).exit_code, 0);
   ASSERT_EQ(pumice(common + (folder / "b.safetensors").string()).exit_code, 0);
   EXPECT_EQ(content_of(folder / "a.safetensors"), content_of(folder / "b.safetensors"));
@@ -110,17 +125,24 @@ TEST(TrainCommandFull, SameSeedSameBytes) {
 TEST(TrainCommandFull, KeepsEveryEpochIfAsked) {
   const TemporaryFolder folder;
   const std::filesystem::path out = folder / "w.safetensors";
-  ASSERT_EQ(pumice("train --epochs 2 --keep-epochs --quiet" + small_network + small_data + " --out " + out.string())
-                .exit_code, 0);
-  EXPECT_TRUE(at::equal(open_checkpoint(epoch_path(out, 2)).weights.flat, open_checkpoint(out).weights.flat));
-  EXPECT_FALSE(at::equal(open_checkpoint(epoch_path(out, 1)).weights.flat, open_checkpoint(out).weights.flat));
+  ASSERT_EQ(pumice("train --epochs 2 --keep-epochs --quiet" + small_network + small_data +
+                   " --out " + out.string())
+                .exit_code,
+            0);
+  EXPECT_TRUE(at::equal(open_checkpoint(epoch_path(out, 2)).weights.flat,
+                        open_checkpoint(out).weights.flat));
+  EXPECT_FALSE(at::equal(open_checkpoint(epoch_path(out, 1)).weights.flat,
+                         open_checkpoint(out).weights.flat));
 }
 
-// Starts the tool, waits until the log has `epochs` lines, sends the signal, and returns the wait status.
-int run_and_signal(const std::string& arguments, const std::filesystem::path& log, std::int64_t epochs, int signal) {
+// Starts the tool, waits until the log has `epochs` lines, sends the signal, and returns the wait
+// status.
+int run_and_signal(const std::string& arguments, const std::filesystem::path& log,
+                   std::int64_t epochs, int signal) {
   const ::pid_t child = ::fork();
   if (child == 0) {
-    ::execl("/bin/sh", "sh", "-c", ("exec " PUMICE_TOOL " " + arguments + " 2>/dev/null").c_str(), nullptr);
+    ::execl("/bin/sh", "sh", "-c", ("exec " PUMICE_TOOL " " + arguments + " 2>/dev/null").c_str(),
+            nullptr);
     ::_exit(127);
   }
   for (int i = 0; i < 6000 && log_lines(log) < epochs; ++i) {
@@ -134,7 +156,8 @@ int run_and_signal(const std::string& arguments, const std::filesystem::path& lo
 
 TEST(TrainCommandFull, AKilledRunResumesToTheSameBytes) {
   const TemporaryFolder folder;
-  const std::string common = "train --epochs 12 --preset pretrain --quiet" + small_network + small_data + " --out ";
+  const std::string common =
+      "train --epochs 12 --preset pretrain --quiet" + small_network + small_data + " --out ";
   const std::filesystem::path whole = folder / "whole.safetensors";
   const std::filesystem::path killed = folder / "killed.safetensors";
   ASSERT_EQ(pumice(common + whole.string()).exit_code, 0);
@@ -148,10 +171,12 @@ TEST(TrainCommandFull, AKilledRunResumesToTheSameBytes) {
   EXPECT_NE(refused.error.find("continue it with --resume"), std::string::npos) << refused.error;
   const CommandResult other = pumice(common + killed.string() + " --resume --rate 0.01");
   EXPECT_EQ(other.exit_code, 1);
-  EXPECT_NE(other.error.find("the interrupted run had another recipe"), std::string::npos) << other.error;
+  EXPECT_NE(other.error.find("the interrupted run had another recipe"), std::string::npos)
+      << other.error;
 
   // The second run is stopped by Ctrl-C, the third finishes.
-  const int interrupted = run_and_signal(common + killed.string() + " --resume", log_path(killed), 6, SIGINT);
+  const int interrupted =
+      run_and_signal(common + killed.string() + " --resume", log_path(killed), 6, SIGINT);
   ASSERT_TRUE(WIFEXITED(interrupted));
   EXPECT_EQ(WEXITSTATUS(interrupted), 1);
   const CommandResult resumed = pumice(common + killed.string() + " --resume --json");
@@ -164,30 +189,35 @@ TEST(TrainCommandFull, AKilledRunResumesToTheSameBytes) {
 
 TEST(TrainCommandFull, ARateThatIsTooHighStopsWithTheCauseAndNoResult) {
   const TemporaryFolder folder;
-  const CommandResult result = pumice("train --rate 1e30 --quiet" + small_network + small_data + " --out " +
-                                      (folder / "w.safetensors").string());
+  const CommandResult result = pumice("train --rate 1e30 --quiet" + small_network + small_data +
+                                      " --out " + (folder / "w.safetensors").string());
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(result.error.find("the loss is not finite in epoch"), std::string::npos) << result.error;
+  EXPECT_NE(result.error.find("the loss is not finite in epoch"), std::string::npos)
+      << result.error;
   EXPECT_FALSE(std::filesystem::exists(folder / "w.safetensors"));
 }
 
 TEST(TrainCommandFull, ATorchScriptModelIsFineTunedAndSavedAsOne) {
   const TemporaryFolder folder;
   const std::string model = (folder / "model.pt").string();
-  const CommandResult made = run_command(std::string(PUMICE_PYTHON) + " " PUMICE_SOURCE_DIR
-                                         "/tests/fixtures/reference_networks.py torchscript trace " + model);
+  const CommandResult made = run_command(
+      std::string(PUMICE_PYTHON) +
+      " " PUMICE_SOURCE_DIR "/tests/fixtures/reference_networks.py torchscript trace " + model);
   ASSERT_EQ(made.exit_code, 0) << made.error;
-  const std::string data = " --data fashion-mnist --classes 0-2 --per-class 30 --test-per-class 30 ";
-  const CommandResult result =
-      pumice("train --init " + model + data + "--epochs 2 --quiet --out " + (folder / "w.pt").string());
+  const std::string data =
+      " --data fashion-mnist --classes 0-2 --per-class 30 --test-per-class 30 ";
+  const CommandResult result = pumice("train --init " + model + data + "--epochs 2 --quiet --out " +
+                                      (folder / "w.pt").string());
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const Checkpoint trained = open_checkpoint(folder / "w.pt");
   EXPECT_FALSE(at::equal(trained.weights.flat, open_checkpoint(model).weights.flat));
   EXPECT_EQ(trained.metadata.at("epochs_run"), "2");
-  const CommandResult classes = pumice("train --init " + model + " --classes 0-4 --per-class 10 --out " +
-                                       (folder / "v.pt").string());
+  const CommandResult classes =
+      pumice("train --init " + model + " --classes 0-4 --per-class 10 --out " +
+             (folder / "v.pt").string());
   EXPECT_EQ(classes.exit_code, 1);
-  EXPECT_NE(classes.error.find("model: 3 outputs, but the data have 5 classes"), std::string::npos) << classes.error;
+  EXPECT_NE(classes.error.find("model: 3 outputs, but the data have 5 classes"), std::string::npos)
+      << classes.error;
 }
 
 }  // namespace

@@ -57,7 +57,8 @@ TEST(Digest, IsBlake2bOfTheBytes) {
   Digest digest;
   digest.add_bytes("abc", 3);
   // Python: hashlib.blake2b(b"abc", digest_size=32).hexdigest()
-  EXPECT_EQ(digest.label(), "blake2b:bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
+  EXPECT_EQ(digest.label(),
+            "blake2b:bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
 }
 
 TEST(Digest, TextsDoNotRunTogether) {
@@ -104,6 +105,7 @@ TEST(Suggestion, ASlipIsForgivenAndNonsenseIsNot) {
   const std::vector<std::string> names{"--classes", "--per-class", "--rate"};
   EXPECT_EQ(closest("--clases", names), "--classes");
   EXPECT_EQ(closest("--rat", names), "--rate");
+  EXPECT_EQ(closest("--rtae", names), "--rate");
   EXPECT_EQ(closest("--zebra-crossing", names), std::nullopt);
   EXPECT_EQ(suggestion("--rat", names), ", did you mean '--rate'?");
 }

@@ -16,7 +16,8 @@ using testing::TemporaryFolder;
 
 std::string file_with(const std::string& header, const std::string& data) {
   std::string content;
-  for (int i = 0; i < 8; ++i) content += static_cast<char>(static_cast<std::uint64_t>(header.size()) >> (8 * i));
+  for (int i = 0; i < 8; ++i)
+    content += static_cast<char>(static_cast<std::uint64_t>(header.size()) >> (8 * i));
   return content + header + data;
 }
 
@@ -32,7 +33,8 @@ std::string refusal(const std::string& content) {
   return "accepted";
 }
 
-void expect_refusal(const std::string& header, const std::string& data, const std::string& sentence) {
+void expect_refusal(const std::string& header, const std::string& data,
+                    const std::string& sentence) {
   const std::string found = refusal(file_with(header, data));
   EXPECT_NE(found.find(sentence), std::string::npos) << found;
 }
@@ -43,8 +45,8 @@ TEST(Safetensors, EveryTypeAndTheMetadataComeBack) {
   const TemporaryFolder folder;
   torch::manual_seed(1);
   TensorFile file;
-  for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kHalf, at::kBFloat16, at::kLong, at::kInt,
-                                    at::kShort, at::kChar, at::kByte, at::kBool}) {
+  for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kHalf, at::kBFloat16, at::kLong,
+                                    at::kInt, at::kShort, at::kChar, at::kByte, at::kBool}) {
     file.tensors.emplace_back(c10::toString(type), (torch::rand({3, 5}) * 100).to(type));
   }
   file.tensors.emplace_back("scalar", torch::tensor(2.5));
@@ -71,9 +73,10 @@ TEST(Safetensors, AnIndependentReaderAgrees) {
                                     {"b", torch::full({4}, -1.5)}},
                         .metadata = {{"created_by", "test"}}};
   write_safetensors(folder / "w.safetensors", file);
-  const auto result = testing::run_command(std::string(PUMICE_PYTHON) + " " PUMICE_SOURCE_DIR
-                                           "/tests/fixtures/reference_networks.py read " +
-                                           (folder / "w.safetensors").string());
+  const auto result =
+      testing::run_command(std::string(PUMICE_PYTHON) +
+                           " " PUMICE_SOURCE_DIR "/tests/fixtures/reference_networks.py read " +
+                           (folder / "w.safetensors").string());
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const auto json = nlohmann::json::parse(result.output);
   EXPECT_EQ(json["metadata"]["created_by"], "test");
@@ -84,8 +87,9 @@ TEST(Safetensors, AnIndependentReaderAgrees) {
 TEST(Safetensors, RefusesFilesThatAreTooShort) {
   EXPECT_NE(refusal("").find("too short"), std::string::npos);
   EXPECT_NE(refusal("1234567").find("too short"), std::string::npos);
-  EXPECT_NE(refusal(std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8) + "{}").find("the header claims"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8) + "{}").find("the header claims"),
+      std::string::npos);
 }
 
 TEST(Safetensors, RefusesEveryTruncation) {
@@ -112,26 +116,31 @@ TEST(Safetensors, RefusesDuplicateNames) {
 TEST(Safetensors, RefusesUnknownTypes) {
   expect_refusal(R"({"a":{"dtype":"F8","shape":[8],"data_offsets":[0,8]}})", eight,
                  "tensor 'a': dtype 'F8' is not supported");
-  expect_refusal(R"({"a":{"dtype":7,"shape":[8],"data_offsets":[0,8]}})", eight, "dtype must be a text");
+  expect_refusal(R"({"a":{"dtype":7,"shape":[8],"data_offsets":[0,8]}})", eight,
+                 "dtype must be a text");
 }
 
 TEST(Safetensors, RefusesShapesThatDoNotFitTheirBytes) {
   expect_refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}})", eight,
                  "tensor 'a': 8 bytes, but its shape and type need 4");
-  expect_refusal(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", eight, "whole numbers >= 0");
-  expect_refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}})", eight, "must be a pair");
+  expect_refusal(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", eight,
+                 "whole numbers >= 0");
+  expect_refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}})", eight,
+                 "must be a pair");
   expect_refusal(R"({"a":{"dtype":"F32","shape":[2]}})", eight, "'data_offsets' is missing");
 }
 
 TEST(Safetensors, RefusesShapesWhoseProductWrapsAround) {
   // 2^62 × 4 × 4 bytes is 0 modulo 2^64.
-  expect_refusal(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", eight,
-                 "shape asks for more than");
+  expect_refusal(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})",
+                 eight, "shape asks for more than");
 }
 
 TEST(Safetensors, RefusesRangesOutsideTheFile) {
-  expect_refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", eight, "must lie in 0 … 8");
-  expect_refusal(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[8,4]}})", eight, "must lie in 0 … 8");
+  expect_refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", eight,
+                 "must lie in 0 … 8");
+  expect_refusal(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[8,4]}})", eight,
+                 "must lie in 0 … 8");
 }
 
 TEST(Safetensors, RefusesOverlapsGapsAndTrailingBytes) {
@@ -149,8 +158,8 @@ TEST(Safetensors, RefusesMetadataThatIsNotText) {
 }
 
 TEST(Safetensors, SurvivesEveryFlippedByteOfTheHeader) {
-  const std::string whole =
-      file_with(R"({"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", eight);
+  const std::string whole = file_with(
+      R"({"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", eight);
   for (std::size_t i = 0; i < whole.size(); ++i) {
     for (const char mask : {'\x01', '\x10', '\x7f'}) {
       std::string damaged = whole;

@@ -46,7 +46,8 @@ TEST(TorchScriptModelFull, TracedAndScriptedModelsLoadWithTheirWeightsInOrder) {
     EXPECT_EQ(model->layout().entries().front().name, "0.weight");
     EXPECT_EQ(model->layout().entries().back().name, "5.bias");
     EXPECT_EQ(model->buffers().front().first, "1.running_mean");
-    EXPECT_EQ(model->logits(model->weights(), torch::rand({5, 1, 8, 8})).sizes(), at::IntArrayRef({5, 3}));
+    EXPECT_EQ(model->logits(model->weights(), torch::rand({5, 1, 8, 8})).sizes(),
+              at::IntArrayRef({5, 3}));
   }
 }
 
@@ -69,8 +70,10 @@ TEST(TorchScriptModelFull, LogitsFollowTheGivenWeightsAndCarryTheirGradient) {
   const Weights ahead{weights.layout, weights.flat + step * direction};
   const Weights behind{weights.layout, weights.flat - step * direction};
   const double difference =
-      (model->logits(ahead, inputs).sum() - model->logits(behind, inputs).sum()).item<double>() / (2 * step);
-  EXPECT_NEAR(gradient.dot(direction).item<double>(), difference, 2e-2 * std::abs(difference) + 1e-2);
+      (model->logits(ahead, inputs).sum() - model->logits(behind, inputs).sum()).item<double>() /
+      (2 * step);
+  EXPECT_NEAR(gradient.dot(direction).item<double>(), difference,
+              2e-2 * std::abs(difference) + 1e-2);
 }
 
 TEST(TorchScriptModelFull, SharedWeightsAreOneEntryAndTheirGradientsAdd) {
@@ -78,15 +81,19 @@ TEST(TorchScriptModelFull, SharedWeightsAreOneEntryAndTheirGradientsAdd) {
   const auto model = TorchScriptModel::load(make_model(folder, "tied"));
   EXPECT_TRUE(model->layout().find("first.weight"));
   EXPECT_FALSE(model->layout().find("second.weight"));
-  ASSERT_EQ(run_command(reference + "torchscript tied-gradient " + (folder / "g.npz").string()).exit_code, 0);
-  const auto python = run_command(std::string(PUMICE_PYTHON) +
-                                  " -c \"import numpy; g = numpy.load('" + (folder / "g.npz").string() +
-                                  "'); numpy.save('" + (folder / "g.npy").string() + "', g['first.weight'])\"");
+  ASSERT_EQ(
+      run_command(reference + "torchscript tied-gradient " + (folder / "g.npz").string()).exit_code,
+      0);
+  const auto python =
+      run_command(std::string(PUMICE_PYTHON) + " -c \"import numpy; g = numpy.load('" +
+                  (folder / "g.npz").string() + "'); numpy.save('" + (folder / "g.npy").string() +
+                  "', g['first.weight'])\"");
   ASSERT_EQ(python.exit_code, 0) << python.error;
   const Weights leaf{model->shared_layout(), model->weights().flat.requires_grad_()};
   const at::Tensor logits = model->logits(leaf, torch::linspace(-1, 1, 128).view({2, 1, 8, 8}));
   const Weights gradient{leaf.layout, torch::autograd::grad({logits.sum()}, {leaf.flat}).front()};
-  EXPECT_TRUE(torch::allclose(gradient.tensor("first.weight"), load_npy(folder / "g.npy"), 1e-4, 1e-6));
+  EXPECT_TRUE(
+      torch::allclose(gradient.tensor("first.weight"), load_npy(folder / "g.npy"), 1e-4, 1e-6));
 }
 
 TEST(TorchScriptModelFull, PythonLoadsWhatWasSaved) {
@@ -102,10 +109,12 @@ TEST(TorchScriptModelFull, PythonLoadsWhatWasSaved) {
 
     const at::Tensor inputs = torch::rand({3, 1, 8, 8});
     save_npy(folder / "inputs.npy", inputs);
-    const auto result = run_command(reference + "run-torchscript " + (folder / "saved.pt").string() + " " +
-                                    (folder / "inputs.npy").string() + " " + (folder / "out.npy").string());
+    const auto result =
+        run_command(reference + "run-torchscript " + (folder / "saved.pt").string() + " " +
+                    (folder / "inputs.npy").string() + " " + (folder / "out.npy").string());
     ASSERT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_TRUE(torch::allclose(load_npy(folder / "out.npy"), model->logits(moved, inputs), 1e-4, 1e-5));
+    EXPECT_TRUE(
+        torch::allclose(load_npy(folder / "out.npy"), model->logits(moved, inputs), 1e-4, 1e-5));
   }
 }
 
@@ -128,8 +137,11 @@ TEST(TorchScriptModelFull, RefusesModelsItCannotUseWithTheReason) {
 TEST(TorchScriptModelFull, WrongInputsGetOneSentence) {
   const TemporaryFolder folder;
   const auto model = TorchScriptModel::load(make_model(folder, "trace"));
-  const std::string sentence = refusal([&] { model->logits(model->weights(), torch::rand({2, 3, 8, 8})); });
-  EXPECT_NE(sentence.find("cannot run on inputs of shape [2, 3, 8, 8]"), std::string::npos) << sentence;
+  const std::string sentence = refusal([&] {
+    model->logits(model->weights(), torch::rand({2, 3, 8, 8}));
+  });
+  EXPECT_NE(sentence.find("cannot run on inputs of shape [2, 3, 8, 8]"), std::string::npos)
+      << sentence;
   EXPECT_EQ(std::count(sentence.begin(), sentence.end(), '\n'), 0) << sentence;
 }
 

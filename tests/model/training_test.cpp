@@ -21,7 +21,9 @@ namespace {
 using testing::blob_dataset;
 using testing::TemporaryFolder;
 
-bool always(std::int64_t) { return true; }
+bool always(std::int64_t) {
+  return true;
+}
 
 Architecture small_allcnn() {
   return {.name = "allcnn", .width = 0.1, .input_channels = 1, .classes = 3, .image_size = 8};
@@ -36,8 +38,8 @@ TrainingOptions quick() {
   return options;
 }
 
-Weights train(const TrainingOptions& options, const Dataset& data, std::vector<std::int64_t> excluded = {},
-              bool replace = false) {
+Weights train(const TrainingOptions& options, const Dataset& data,
+              std::vector<std::int64_t> excluded = {}, bool replace = false) {
   Network network(small_allcnn());
   Training training(network, fresh_weights(network, 1), {data, std::move(excluded), replace},
                     Normalization{{0.3}, {0.3}}, options);
@@ -72,7 +74,8 @@ TEST(TrainingFull, StepsEqualThoseOfAnIndependentOptimiser) {
   testing::save_npy(folder / "inputs.npy", network_inputs(data.images, normalization));
   testing::save_npy(folder / "labels.npy", data.labels);
   const auto result = testing::run_command(
-      std::string(PUMICE_PYTHON) + " " PUMICE_SOURCE_DIR "/tests/fixtures/reference_networks.py sgd " +
+      std::string(PUMICE_PYTHON) +
+      " " PUMICE_SOURCE_DIR "/tests/fixtures/reference_networks.py sgd " +
       (folder / "start.safetensors").string() + " " + (folder / "inputs.npy").string() + " " +
       (folder / "labels.npy").string() + " " + (folder / "out.npy").string() + " 5 0.05 0.9 0.1");
   ASSERT_EQ(result.exit_code, 0) << result.error;
@@ -133,7 +136,8 @@ TEST(Training, StopsFiveEpochsAfterTheFirstWithoutError) {
   TrainingOptions options = quick();
   options.epochs = 200;
   Network network(small_allcnn());
-  Training training(network, fresh_weights(network, 1), {data, {}, false}, Normalization{{0.3}, {0.3}}, options);
+  Training training(network, fresh_weights(network, 1), {data, {}, false},
+                    Normalization{{0.3}, {0.3}}, options);
   while (!training.finished()) training.run_epoch(always);
   const auto& history = training.state().history;
   ASSERT_GT(history.size(), 5u);
@@ -149,7 +153,8 @@ TEST(Training, DecayPullsToTheStartOrToZero) {
   TrainingOptions options = quick();
   options.momentum = 0;
   options.rate = 0.1;
-  options.weight_decay = 9;  // rate × decay = .9: each step goes nine tenths of the way to the centre
+  options.weight_decay =
+      9;  // rate × decay = .9: each step goes nine tenths of the way to the centre
   options.epochs = 20;
   options.epochs_after_zero_error.reset();
   const double start = fresh_weights(Network(small_allcnn()), 1).flat.norm().item<double>();
@@ -172,8 +177,10 @@ TEST(Training, ExcludedExamplesLeaveNoTrace) {
 
 TEST(Training, ExcludingKeepsTheOrderOfTheOthers) {
   const Dataset data = blob_dataset(20);
-  const std::vector<std::int64_t> full = training_order(training_places({data, {}, false}, 1), 1, 3);
-  const std::vector<std::int64_t> reduced = training_order(training_places({data, {5, 9}, false}, 1), 1, 3);
+  const std::vector<std::int64_t> full =
+      training_order(training_places({data, {}, false}, 1), 1, 3);
+  const std::vector<std::int64_t> reduced =
+      training_order(training_places({data, {5, 9}, false}, 1), 1, 3);
   std::vector<std::int64_t> expected;
   for (const std::int64_t position : full) {
     if (position != 5 && position != 9) expected.push_back(position);
@@ -200,7 +207,9 @@ TEST(Training, ReplacingFillsEachExcludedPlaceWithARetainedExample) {
 
 TEST(Training, ExcludingEverythingIsAnError) {
   const Dataset data = blob_dataset(1);
-  EXPECT_EQ(refusal([&] { train(quick(), data, {0, 1, 2}); }),
+  EXPECT_EQ(refusal([&] {
+              train(quick(), data, {0, 1, 2});
+            }),
             "training: every example is excluded, nothing is left to train on");
 }
 
@@ -217,7 +226,8 @@ TEST(Training, TheOneCycleRateRisesAndFallsAsStated) {
 }
 
 TEST(Training, AugmentationShiftsAndFlipsAndNothingElse) {
-  const at::Tensor images = torch::arange(1, 1 + 6 * 6, at::kByte).view({1, 1, 6, 6}).repeat({200, 1, 1, 1});
+  const at::Tensor images =
+      torch::arange(1, 1 + 6 * 6, at::kByte).view({1, 1, 6, 6}).repeat({200, 1, 1, 1});
   RandomStream stream(1, "augmentation/1");
   const at::Tensor result = augmented(images, stream);
   const at::Tensor padded = at::constant_pad_nd(images.narrow(0, 0, 1), {4, 4, 4, 4}, 0)[0];
@@ -245,8 +255,10 @@ TEST(Training, ALossThatIsNotFiniteNamesTheEpochAndTheCause) {
   TrainingOptions wild = quick();
   wild.rate = 1e20;
   const std::string rate = refusal([&] { train(wild, data); });
-  EXPECT_NE(rate.find("the loss is not finite in epoch 1 (rate 1e+20); the rate is probably too high"),
-            std::string::npos) << rate;
+  EXPECT_NE(
+      rate.find("the loss is not finite in epoch 1 (rate 1e+20); the rate is probably too high"),
+      std::string::npos)
+      << rate;
 
   Dataset broken = data;
   broken.images = data.images.to(at::kFloat) / 255;
@@ -288,7 +300,8 @@ TEST(Training, RecipesSurviveJson) {
 TEST(Training, AnEpochThatIsAbandonedChangesNothing) {
   const Dataset data = blob_dataset(20);
   Network network(small_allcnn());
-  Training training(network, fresh_weights(network, 1), {data, {}, false}, Normalization{{0.3}, {0.3}}, quick());
+  Training training(network, fresh_weights(network, 1), {data, {}, false},
+                    Normalization{{0.3}, {0.3}}, quick());
   training.run_epoch(always);
   const std::string before = digest(training.state().weights);
   EXPECT_FALSE(training.run_epoch([](std::int64_t done) { return done < 30; }));
@@ -304,7 +317,8 @@ TEST(Evaluation, CountsErrorsAndAveragesTheLoss) {
   const at::Tensor logits = network.logits(weights, network_inputs(data.images, normalization));
   const Evaluation found = evaluate(network, weights, data, normalization, /*batch_size=*/4);
   EXPECT_EQ(found.wrong, (logits.argmax(1) != data.labels).sum().item<std::int64_t>());
-  EXPECT_NEAR(found.loss, torch::nn::functional::cross_entropy(logits, data.labels).item<double>(), 1e-5);
+  EXPECT_NEAR(found.loss, torch::nn::functional::cross_entropy(logits, data.labels).item<double>(),
+              1e-5);
   EXPECT_DOUBLE_EQ(found.error, static_cast<double>(found.wrong) / 21);
 }
 
@@ -317,7 +331,9 @@ TEST(TrainingRun, RefusesToOverwriteAndToMixRuns) {
     Weights weights = fresh_weights(network, 1);
     return run_training(network, weights, {data, {}, false}, normalization, options);
   };
-  TrainingRunOptions options{.out = folder / "w.safetensors", .training = quick(), .metadata = {},
+  TrainingRunOptions options{.out = folder / "w.safetensors",
+                             .training = quick(),
+                             .metadata = {},
                              .progress = ProgressMode::quiet};
   run(options);
   EXPECT_FALSE(std::filesystem::exists(resume_path(options.out)));

@@ -37,15 +37,18 @@ TEST(Zoo, OneInputChannelAndAnySizeWork) {
   for (const char* name : {"allcnn", "resnet18"}) {
     const Network network({.name = name, .width = 0.1, .input_channels = 1, .classes = 4});
     const Weights weights = fresh_weights(network, 1);
-    EXPECT_EQ(network.logits(weights, torch::rand({3, 1, 28, 28})).sizes(), at::IntArrayRef({3, 4}));
-    EXPECT_EQ(network.logits(weights, torch::rand({2, 1, 17, 17})).sizes(), at::IntArrayRef({2, 4}));
+    EXPECT_EQ(network.logits(weights, torch::rand({3, 1, 28, 28})).sizes(),
+              at::IntArrayRef({3, 4}));
+    EXPECT_EQ(network.logits(weights, torch::rand({2, 1, 17, 17})).sizes(),
+              at::IntArrayRef({2, 4}));
   }
 }
 
 TEST(Zoo, BadArchitecturesAreRefusedWithTheRule) {
   EXPECT_EQ(refusal([] { Network({.name = "resnet"}); }),
             "architecture: 'resnet' is unknown, did you mean 'resnet18'?");
-  EXPECT_EQ(refusal([] { Network({.name = "allcnn", .width = 0}); }), "width: 0, must be in (0, 64]");
+  EXPECT_EQ(refusal([] { Network({.name = "allcnn", .width = 0}); }),
+            "width: 0, must be in (0, 64]");
   EXPECT_EQ(refusal([] { Network({.name = "allcnn", .width = 0.001}); }),
             "width: 0.001 leaves a layer without channels, must be >= 1/64");
   EXPECT_EQ(refusal([] { Network({.name = "allcnn", .classes = 1}); }), "classes: 1, must be >= 2");
@@ -68,7 +71,8 @@ TEST(Zoo, TheSameSeedGivesTheSameWeightsAndTheSameHeadForOtherBodies) {
 TEST(Zoo, FreshWeightsHaveTheirStatedSpread) {
   const Network network({.name = "resnet18", .width = 1, .classes = 10});
   const Weights weights = fresh_weights(network, 1);
-  EXPECT_NEAR(weights.tensor("layer3.0.conv2.weight").std().item<double>(), std::sqrt(2.0 / (256 * 9)), 2e-4);
+  EXPECT_NEAR(weights.tensor("layer3.0.conv2.weight").std().item<double>(),
+              std::sqrt(2.0 / (256 * 9)), 2e-4);
   EXPECT_LE(weights.tensor("linear.bias").abs().max().item<double>(), 1 / std::sqrt(512.0));
   EXPECT_GT(weights.tensor("linear.bias").abs().max().item<double>(), 0);
   EXPECT_TRUE((weights.tensor("bn1.weight") == 1).all().item<bool>());
@@ -89,7 +93,8 @@ TEST(Zoo, ExamplesDoNotDependOnEachOther) {
 TEST(Zoo, TheGradientInTheFlatVectorEqualsDifferencesOfLogits) {
   torch::manual_seed(1);
   for (const char* name : {"allcnn", "resnet18", "mlp"}) {
-    const Network network({.name = name, .width = 0.05, .input_channels = 1, .classes = 3, .image_size = 9});
+    const Network network(
+        {.name = name, .width = 0.05, .input_channels = 1, .classes = 3, .image_size = 9});
     // Fresh batch-norm shifts are 0, right on the kink of ReLU for a dead channel: move off it.
     const at::Tensor fresh = fresh_weights(network, 1).flat.to(at::kDouble);
     const at::Tensor flat = fresh + 0.05 * torch::randn_like(fresh);
@@ -102,8 +107,11 @@ TEST(Zoo, TheGradientInTheFlatVectorEqualsDifferencesOfLogits) {
     const at::Tensor gradient = torch::autograd::grad({value(leaf)}, {leaf}).front();
     const double step = 1e-8;
     const double difference =
-        ((value(flat + step * direction) - value(flat - step * direction)) / (2 * step)).item<double>();
-    EXPECT_NEAR(gradient.dot(direction).item<double>(), difference, 1e-4 * std::abs(difference) + 1e-6) << name;
+        ((value(flat + step * direction) - value(flat - step * direction)) / (2 * step))
+            .item<double>();
+    EXPECT_NEAR(gradient.dot(direction).item<double>(), difference,
+                1e-4 * std::abs(difference) + 1e-6)
+        << name;
   }
 }
 
@@ -113,9 +121,9 @@ TEST(Zoo, ChannelsLastAndDefaultLayoutAgree) {
     const Network network({.name = name, .width = 0.2, .classes = 3, .image_size = 12});
     const Weights weights = fresh_weights(network, 1);
     const at::Tensor inputs = torch::rand({4, 3, 12, 12});
-    EXPECT_TRUE(torch::allclose(network.logits(weights, inputs),
-                                network.logits(weights, inputs.contiguous(at::MemoryFormat::ChannelsLast)),
-                                1e-4, 1e-5));
+    EXPECT_TRUE(torch::allclose(
+        network.logits(weights, inputs),
+        network.logits(weights, inputs.contiguous(at::MemoryFormat::ChannelsLast)), 1e-4, 1e-5));
   }
 }
 
@@ -127,7 +135,8 @@ TEST(Zoo, TrainingModeMovesTheStoredStatisticsByATenth) {
   const at::Tensor expected =
       0.1 * at::conv2d(inputs, weights.tensor("features.0.0.weight"), {}, 1, 1).mean({0, 2, 3});
   network.logits(weights, inputs);
-  EXPECT_TRUE((network.buffers()[0].second == 0).all().item<bool>()) << "evaluation must not move them";
+  EXPECT_TRUE((network.buffers()[0].second == 0).all().item<bool>())
+      << "evaluation must not move them";
   network.logits_in_training(weights, inputs);
   EXPECT_TRUE(torch::allclose(network.buffers()[0].second, expected, 1e-4, 1e-6));
 }
@@ -142,12 +151,15 @@ TEST(ZooFull, LogitsOfTheShippedBodiesEqualThePythonReference) {
     const Checkpoint checkpoint = open_checkpoint(path);
     const at::Tensor inputs = torch::randn({6, channels, size, size});
     save_npy(folder / "inputs.npy", inputs);
-    const auto result = run_command(reference + "logits " + path + " " + (folder / "inputs.npy").string() + " " +
-                                    (folder / "logits.npy").string());
+    const auto result =
+        run_command(reference + "logits " + path + " " + (folder / "inputs.npy").string() + " " +
+                    (folder / "logits.npy").string());
     ASSERT_EQ(result.exit_code, 0) << result.error;
     const at::Tensor expected = load_npy(folder / "logits.npy");
     const at::Tensor found = checkpoint.model->logits(checkpoint.weights, inputs);
-    EXPECT_LT((found - expected).abs().max().item<double>(), 1e-4 * expected.abs().max().item<double>()) << file;
+    EXPECT_LT((found - expected).abs().max().item<double>(),
+              1e-4 * expected.abs().max().item<double>())
+        << file;
   }
 }
 
@@ -175,7 +187,8 @@ TEST(Checkpoint, WeightsBuffersAndMetadataComeBack) {
 TEST(Checkpoint, RefusesWhatDoesNotFitTogether) {
   const TemporaryFolder folder;
   const std::string path = (folder / "w.safetensors").string();
-  const Network network({.name = "mlp", .width = 0.2, .input_channels = 1, .classes = 3, .image_size = 4});
+  const Network network(
+      {.name = "mlp", .width = 0.2, .input_channels = 1, .classes = 3, .image_size = 4});
   network.save(path, fresh_weights(network, 1), {});
   const TensorFile good = read_safetensors(path);
   const auto refused = [&](const std::function<void(TensorFile&)>& damage) {
@@ -193,8 +206,9 @@ TEST(Checkpoint, RefusesWhatDoesNotFitTogether) {
             path + ": weights: parameter 'classifier.bias' is missing");
   EXPECT_EQ(refused([](TensorFile& file) { file.metadata["classes"] = "4"; }),
             path + ": weights: parameter 'classifier.weight' has shape [3, 12], must have [4, 12]");
-  EXPECT_EQ(refused([](TensorFile& file) { file.tensors.emplace_back("extra", torch::zeros({1})); }),
-            path + ": has 7 tensors, mlp has 6");
+  EXPECT_EQ(
+      refused([](TensorFile& file) { file.tensors.emplace_back("extra", torch::zeros({1})); }),
+      path + ": has 7 tensors, mlp has 6");
   EXPECT_EQ(refused([](TensorFile& file) {
               for (auto& [name, tensor] : file.tensors) tensor = tensor.to(at::kDouble);
             }),

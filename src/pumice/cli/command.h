@@ -23,7 +23,8 @@ void add_train_command(CLI::App& app);
 // --channels: the same everywhere. Seeds are the command's own.
 void add_data_options(CLI::App& command, DataRequest& request, bool with_spec = true);
 
-// What an earlier command stored, except for the options that were given again on this command line.
+// What an earlier command stored, except for the options that were given again on this command
+// line.
 DataRequest inherit_data_options(const CLI::App& command, const DataRequest& given,
                                  const DataRequest& stored);
 

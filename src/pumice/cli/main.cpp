@@ -21,7 +21,9 @@ constexpr int exit_done = 0;
 constexpr int exit_failed = 1;
 constexpr int exit_wrong_use = 2;
 
-void say_error(const std::string& sentence) { std::fprintf(stderr, "pumice: %s\n", sentence.c_str()); }
+void say_error(const std::string& sentence) {
+  std::fprintf(stderr, "pumice: %s\n", sentence.c_str());
+}
 
 const CLI::App* deepest_command(const CLI::App& app) {
   const CLI::App* command = &app;
@@ -38,7 +40,8 @@ std::string command_path(const CLI::App& command) {
 std::string explain_leftover(const CLI::App& app) {
   const CLI::App* command = deepest_command(app);
   const std::vector<std::string> leftover = app.remaining(true);
-  const std::string word = leftover.empty() ? "" : leftover.front().substr(0, leftover.front().find('='));
+  const std::string word =
+      leftover.empty() ? "" : leftover.front().substr(0, leftover.front().find('='));
   std::vector<std::string> known;
   if (word.starts_with("-")) {
     for (const CLI::Option* option : command->get_options()) {
@@ -46,7 +49,8 @@ std::string explain_leftover(const CLI::App& app) {
     }
     return text("unknown option '", word, "'", suggestion(word, known));
   }
-  for (const CLI::App* subcommand : command->get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* subcommand :
+       command->get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(subcommand->get_name());
   }
   return text(known.empty() ? "unexpected argument '" : "unknown command '", word, "'",
@@ -54,25 +58,27 @@ std::string explain_leftover(const CLI::App& app) {
 }
 
 int report_parse_error(const CLI::App& app, const CLI::ParseError& error) {
-  const std::string sentence = dynamic_cast<const CLI::ExtrasError*>(&error) ||
-                                       (dynamic_cast<const CLI::RequiredError*>(&error) &&
-                                        !app.remaining(true).empty())
-                                   ? explain_leftover(app)
-                                   : std::string(error.what());
+  const std::string sentence =
+      dynamic_cast<const CLI::ExtrasError*>(&error) ||
+              (dynamic_cast<const CLI::RequiredError*>(&error) && !app.remaining(true).empty())
+          ? explain_leftover(app)
+          : std::string(error.what());
   say_error(text(sentence, "\nTry '", command_path(*deepest_command(app)), " --help'."));
   return exit_wrong_use;
 }
 
 int run(int argument_count, char** arguments) {
-  CLI::App app("Removes what a trained classifier learned from chosen training examples, in one shot, "
-               "and measures what is left.",
-               "pumice");
+  CLI::App app(
+      "Removes what a trained classifier learned from chosen training examples, in one shot, "
+      "and measures what is left.",
+      "pumice");
   app.set_version_flag("--version", text("pumice ", version(), " (revision ", revision(),
                                          ", LibTorch ", TORCH_VERSION, ")"));
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 done, 1 the run failed, 2 wrong use.\n"
-             "Example: pumice train --init weights/fashion-mnist-allcnn-w0.25.safetensors "
-             "--classes 0-4 --per-class 100 --out w.safetensors");
+  app.footer(
+      "Exit codes: 0 done, 1 the run failed, 2 wrong use.\n"
+      "Example: pumice train --init weights/fashion-mnist-allcnn-w0.25.safetensors "
+      "--classes 0-4 --per-class 100 --out w.safetensors");
   add_data_command(app);
   add_train_command(app);
 

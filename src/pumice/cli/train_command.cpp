@@ -46,9 +46,9 @@ void take_if_given(const std::optional<Value>& given, Value& target) {
   if (given) target = *given;
 }
 
-// What an --init file brings along. A start file (written by an earlier train) stands for that training:
-// its head, data and recipe are kept, so that "train --init w.start.safetensors --exclude cohort.txt" is
-// the same training without the cohort.
+// What an --init file brings along. A start file (written by an earlier train) stands for that
+// training: its head, data and recipe are kept, so that "train --init w.start.safetensors --exclude
+// cohort.txt" is the same training without the cohort.
 struct Origin {
   std::optional<Checkpoint> checkpoint;
   bool is_start = false;
@@ -68,7 +68,9 @@ TrainingOptions training_options(const TrainFlags& flags, const Origin& origin) 
   if (origin.is_start && flags.preset.empty()) {
     options = training_options_from_json(Json::parse(origin.checkpoint->metadata.at("recipe")));
   } else {
-    const std::string preset = !flags.preset.empty() ? flags.preset : flags.init.empty() ? "pretrain" : "finetune";
+    const std::string preset = !flags.preset.empty() ? flags.preset
+                               : flags.init.empty()  ? "pretrain"
+                                                     : "finetune";
     options = preset == "pretrain" ? pretraining_recipe() : finetuning_recipe();
   }
   take_if_given(flags.epochs, options.epochs);
@@ -138,7 +140,8 @@ Start make_start(const TrainFlags& flags, const Origin& origin, const Dataset& t
   const bool keep = flags.head == "keep" || (flags.head == "auto" && (origin.is_start || !network));
   if (keep) return {checkpoint.model, checkpoint.weights, "kept"};
   if (!network) {
-    throw UsageError("--head: fresh, but a TorchScript model keeps its head; give it one in Python");
+    throw UsageError(
+        "--head: fresh, but a TorchScript model keeps its head; give it one in Python");
   }
   Architecture architecture = network->architecture();
   architecture.classes = classes;
@@ -204,11 +207,13 @@ void run_train(const CLI::App& command, const TrainFlags& flags) {
   const bool torchscript = dynamic_cast<const TorchScriptModel*>(start.model.get()) != nullptr;
   const std::string extension = std::filesystem::path(flags.out).extension().string();
   if (extension != (torchscript ? ".pt" : ".safetensors")) {
-    throw UsageError(text("--out: '", flags.out, "', must end in ",
-                          torchscript ? ".pt, since --init is a TorchScript model" : ".safetensors"));
+    throw UsageError(
+        text("--out: '", flags.out, "', must end in ",
+             torchscript ? ".pt, since --init is a TorchScript model" : ".safetensors"));
   }
 
-  const TrainingSet set{selection.train, excluded_positions(flags, selection, options.seed), flags.replace};
+  const TrainingSet set{selection.train, excluded_positions(flags, selection, options.seed),
+                        flags.replace};
   const bool quiet = flags.quiet || flags.json;
   TrainingRunOptions run{
       .out = flags.out,
@@ -218,9 +223,11 @@ void run_train(const CLI::App& command, const TrainFlags& flags) {
       .force = flags.force,
       .keep_epochs = flags.keep_epochs,
       .progress = quiet ? ProgressMode::quiet : ProgressMode::automatic};
-  const TrainingRunSummary summary = run_training(*start.model, start.weights, set, normalization, run);
+  const TrainingRunSummary summary =
+      run_training(*start.model, start.weights, set, normalization, run);
   if (summary.status == TrainingRunStatus::interrupted) {
-    fail("interrupted after epoch ", summary.history.size(), "; the same command with --resume continues");
+    fail("interrupted after epoch ", summary.history.size(),
+         "; the same command with --resume continues");
   }
   if (summary.status == TrainingRunStatus::already_finished) {
     std::printf("%s: this run is finished, nothing to resume\n", flags.out.c_str());
@@ -232,7 +239,8 @@ void run_train(const CLI::App& command, const TrainFlags& flags) {
     if (!std::binary_search(set.excluded.begin(), set.excluded.end(), i)) kept.push_back(i);
   }
   const auto judge = [&](const Dataset& dataset) {
-    return dataset.size() ? evaluate(*start.model, start.weights, dataset, normalization) : Evaluation{};
+    return dataset.size() ? evaluate(*start.model, start.weights, dataset, normalization)
+                          : Evaluation{};
   };
   const Evaluation trained = judge(subset(selection.train, kept));
   const Evaluation excluded =
@@ -240,7 +248,9 @@ void run_train(const CLI::App& command, const TrainFlags& flags) {
   const Evaluation validation = judge(selection.validation);
   const Evaluation tested = judge(selection.test);
   const double displacement =
-      (start.weights.flat - open_checkpoint(start_path(flags.out)).weights.flat).norm().item<double>();
+      (start.weights.flat - open_checkpoint(start_path(flags.out)).weights.flat)
+          .norm()
+          .item<double>();
 
   if (flags.json) {
     Json json{{"out", flags.out},
@@ -258,46 +268,69 @@ void run_train(const CLI::App& command, const TrainFlags& flags) {
     std::printf("%s\n", json.dump(2).c_str());
     return;
   }
-  std::printf("%s: %lld weights, %s head, %zu epochs in %s, |w - start| = %.4g\n", flags.out.c_str(),
-              static_cast<long long>(start.weights.layout->total()), start.head.c_str(),
-              summary.history.size(), duration_text(summary.seconds).c_str(), displacement);
+  std::printf("%s: %lld weights, %s head, %zu epochs in %s, |w - start| = %.4g\n",
+              flags.out.c_str(), static_cast<long long>(start.weights.layout->total()),
+              start.head.c_str(), summary.history.size(), duration_text(summary.seconds).c_str(),
+              displacement);
   std::printf("  %-12s%10s%12s%10s\n", "", "examples", "error", "loss");
   print_row("training", trained);
   print_row("excluded", excluded);
   print_row("validation", validation);
   print_row("test", tested);
-  std::printf("Also written: %s, %s%s\n", start_path(flags.out).c_str(), log_path(flags.out).c_str(),
-              flags.keep_epochs ? text(", ", epoch_path(flags.out, 1).parent_path().string(), "/").c_str()
-                                : "");
+  std::printf(
+      "Also written: %s, %s%s\n", start_path(flags.out).c_str(), log_path(flags.out).c_str(),
+      flags.keep_epochs ? text(", ", epoch_path(flags.out, 1).parent_path().string(), "/").c_str()
+                        : "");
 }
 
 void add_recipe_options(CLI::App& command, TrainFlags& flags) {
   const char* group = "Recipe";
-  command.add_option("--preset", flags.preset, "finetune (default with --init) or pretrain (default without)")
+  command
+      .add_option("--preset", flags.preset,
+                  "finetune (default with --init) or pretrain (default without)")
       ->check(CLI::IsMember({"finetune", "pretrain"}))
       ->group(group);
-  command.add_option("--epochs", flags.epochs, "At most this many epochs (finetune 60, pretrain 30)")
-      ->type_name("N")->group(group);
-  command.add_option("--batch", flags.batch_size, "Examples in a batch (128)")->type_name("N")->group(group);
+  command
+      .add_option("--epochs", flags.epochs, "At most this many epochs (finetune 60, pretrain 30)")
+      ->type_name("N")
+      ->group(group);
+  command.add_option("--batch", flags.batch_size, "Examples in a batch (128)")
+      ->type_name("N")
+      ->group(group);
   command.add_option("--rate", flags.rate, "Learning rate (finetune 0.01, pretrain 0.1)")
-      ->type_name("X")->group(group);
+      ->type_name("X")
+      ->group(group);
   command.add_option("--momentum", flags.momentum, "Momentum (0.9)")->type_name("X")->group(group);
-  command.add_option("--weight-decay", flags.weight_decay,
-                     "L2 penalty on the distance to the decay centre (finetune 0.1, pretrain 0.0005)")
-      ->type_name("X")->group(group);
+  command
+      .add_option("--weight-decay", flags.weight_decay,
+                  "L2 penalty on the distance to the decay centre (finetune 0.1, pretrain 0.0005)")
+      ->type_name("X")
+      ->group(group);
   command.add_option("--decay-centre", flags.decay_centre, "start (finetune) or zero (pretrain)")
-      ->check(CLI::IsMember({"start", "zero"}))->group(group);
+      ->check(CLI::IsMember({"start", "zero"}))
+      ->group(group);
   command.add_option("--schedule", flags.schedule, "constant, or one-cycle for short pre-training")
-      ->check(CLI::IsMember({"constant", "one-cycle"}))->group(group);
-  command.add_option("--batch-norm", flags.batch_norm, "Statistics: frozen (finetune) or trained (pretrain)")
-      ->check(CLI::IsMember({"frozen", "trained"}))->group(group);
-  command.add_option("--augment", flags.augment, "Random crop and flip: on (pretrain) or off (finetune)")
-      ->check(CLI::IsMember({"on", "off"}))->group(group);
-  CLI::Option* after = command.add_option("--after-zero-error", flags.after_zero_error,
-                                          "Stop N epochs after the first without training error (finetune 5)")
-      ->type_name("N")->group(group);
+      ->check(CLI::IsMember({"constant", "one-cycle"}))
+      ->group(group);
+  command
+      .add_option("--batch-norm", flags.batch_norm,
+                  "Statistics: frozen (finetune) or trained (pretrain)")
+      ->check(CLI::IsMember({"frozen", "trained"}))
+      ->group(group);
+  command
+      .add_option("--augment", flags.augment,
+                  "Random crop and flip: on (pretrain) or off (finetune)")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->group(group);
+  CLI::Option* after =
+      command
+          .add_option("--after-zero-error", flags.after_zero_error,
+                      "Stop N epochs after the first without training error (finetune 5)")
+          ->type_name("N")
+          ->group(group);
   command.add_flag("--no-early-stop", flags.no_early_stop, "Run all epochs (pretrain)")
-      ->excludes(after)->group(group);
+      ->excludes(after)
+      ->group(group);
 }
 
 }  // namespace
@@ -305,17 +338,25 @@ void add_recipe_options(CLI::App& command, TrainFlags& flags) {
 void add_train_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "Train or fine-tune a network");
   const auto flags = std::make_shared<TrainFlags>();
-  command->add_option("--out", flags->out, "Where the weights go (.safetensors; .pt for TorchScript)")
-      ->type_name("FILE")->required();
-  command->add_option("--init", flags->init,
-                      "Body to start from (its head is replaced), a NAME.start file (taken as it is, with "
-                      "its data and recipe), or a TorchScript model")
+  command
+      ->add_option("--out", flags->out, "Where the weights go (.safetensors; .pt for TorchScript)")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option(
+          "--init", flags->init,
+          "Body to start from (its head is replaced), a NAME.start file (taken as it is, with "
+          "its data and recipe), or a TorchScript model")
       ->type_name("FILE");
-  command->add_option("--architecture", flags->architecture, "Without --init: allcnn, resnet18, mlp")
+  command
+      ->add_option("--architecture", flags->architecture, "Without --init: allcnn, resnet18, mlp")
       ->capture_default_str();
   command->add_option("--width", flags->width, "Without --init: multiplies the number of channels")
-      ->capture_default_str()->type_name("X");
-  command->add_option("--head", flags->head, "auto, fresh or keep (auto: keep for start files and TorchScript)")
+      ->capture_default_str()
+      ->type_name("X");
+  command
+      ->add_option("--head", flags->head,
+                   "auto, fresh or keep (auto: keep for start files and TorchScript)")
       ->check(CLI::IsMember({"auto", "fresh", "keep"}));
   add_data_options(*command, flags->data);
   add_recipe_options(*command, *flags);
@@ -323,33 +364,56 @@ void add_train_command(CLI::App& app) {
   const char* cohort = "Leaving examples out";
   CLI::Option* exclude =
       command->add_option("--exclude", flags->exclude, "Do not train on the ids in this file")
-          ->type_name("FILE")->group(cohort);
-  command->add_option("--forget-class", flags->forget_class, "Do not train on examples of this class …")
-      ->type_name("CLASS")->excludes(exclude)->group(cohort);
-  command->add_option("--forget-count", flags->forget_count, "… this many, drawn as 'data make cohort' does")
-      ->type_name("N")->excludes(exclude)->group(cohort);
-  command->add_flag("--replace", flags->replace, "Fill their places with repeats of retained examples")
+          ->type_name("FILE")
+          ->group(cohort);
+  command
+      ->add_option("--forget-class", flags->forget_class,
+                   "Do not train on examples of this class …")
+      ->type_name("CLASS")
+      ->excludes(exclude)
+      ->group(cohort);
+  command
+      ->add_option("--forget-count", flags->forget_count,
+                   "… this many, drawn as 'data make cohort' does")
+      ->type_name("N")
+      ->excludes(exclude)
+      ->group(cohort);
+  command
+      ->add_flag("--replace", flags->replace, "Fill their places with repeats of retained examples")
       ->group(cohort);
 
   const char* run = "Run";
-  command->add_option("--seed", flags->seed, "Seed of every random stream (1)")->type_name("N")->group(run);
-  command->add_option("--order-seed", flags->order_seed, "Another seed for the order of examples alone")
-      ->type_name("N")->group(run);
-  command->add_option("--data-seed", flags->data_seed, "Another seed for the selection of examples alone")
-      ->type_name("N")->group(run);
+  command->add_option("--seed", flags->seed, "Seed of every random stream (1)")
+      ->type_name("N")
+      ->group(run);
+  command
+      ->add_option("--order-seed", flags->order_seed,
+                   "Another seed for the order of examples alone")
+      ->type_name("N")
+      ->group(run);
+  command
+      ->add_option("--data-seed", flags->data_seed,
+                   "Another seed for the selection of examples alone")
+      ->type_name("N")
+      ->group(run);
   command->add_option("--threads", flags->threads, "Cores to use (default: all)")
-      ->type_name("N")->check(CLI::Range(1, 1024))->group(run);
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024))
+      ->group(run);
   command->add_flag("--resume", flags->resume, "Continue an interrupted run")->group(run);
   command->add_flag("--force", flags->force, "Overwrite the result of an earlier run")->group(run);
-  command->add_flag("--keep-epochs", flags->keep_epochs, "Keep every epoch's weights in NAME.epochs/")
+  command
+      ->add_flag("--keep-epochs", flags->keep_epochs, "Keep every epoch's weights in NAME.epochs/")
       ->group(run);
   command->add_flag("--quiet", flags->quiet, "No progress")->group(run);
   command->add_flag("--json", flags->json, "Summary as JSON")->group(run);
   command->footer(
       "Example: fine-tune the shipped body on 500 images, then train the same without 25 of them\n"
-      "  pumice train --init weights/fashion-mnist-allcnn-w0.25.safetensors --classes 0-4 --per-class 100 "
+      "  pumice train --init weights/fashion-mnist-allcnn-w0.25.safetensors --classes 0-4 "
+      "--per-class 100 "
       "--out w.safetensors\n"
-      "  pumice train --init w.start.safetensors --forget-class 0 --forget-count 25 --out r.safetensors");
+      "  pumice train --init w.start.safetensors --forget-class 0 --forget-count 25 --out "
+      "r.safetensors");
   command->callback([command, flags] { run_train(*command, *flags); });
 }
 

@@ -20,7 +20,8 @@ void sync_path(const std::filesystem::path& path, int flags) {
   const int reason = errno;
   ::close(descriptor);
   // Some file systems cannot sync folders; that is no reason to lose the result.
-  if (result != 0 && reason != EINVAL) fail(path.string(), ": cannot be synced, ", std::strerror(reason));
+  if (result != 0 && reason != EINVAL)
+    fail(path.string(), ": cannot be synced, ", std::strerror(reason));
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& path) {
@@ -65,7 +66,8 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 
 std::string read_file(const std::filesystem::path& path) {
   std::error_code reason;
-  if (std::filesystem::is_directory(path, reason)) fail(path.string(), ": is a folder, must be a file");
+  if (std::filesystem::is_directory(path, reason))
+    fail(path.string(), ": is a folder, must be a file");
   std::ifstream in(path, std::ios::binary);
   if (!in) fail(path.string(), ": cannot be read, ", std::strerror(errno));
   std::string content(static_cast<std::size_t>(std::filesystem::file_size(path)), '\0');

@@ -1,4 +1,5 @@
-// Results appear whole or not at all: written to a temporary file in the same folder, synced, renamed.
+// Results appear whole or not at all: written to a temporary file in the same folder, synced,
+// renamed.
 #pragma once
 
 #include <filesystem>

@@ -24,7 +24,8 @@ void Digest::add_bytes(const void* bytes, std::size_t size) {
 
 void Digest::add_number(std::uint64_t value) {
   std::array<unsigned char, 8> bytes{};
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(value >> (8 * i));
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<unsigned char>(value >> (8 * i));
   add_bytes(bytes.data(), bytes.size());
 }
 
@@ -42,6 +43,8 @@ std::string Digest::hex() {
   return hex;
 }
 
-std::string Digest::label() { return "blake2b:" + hex(); }
+std::string Digest::label() {
+  return "blake2b:" + hex();
+}
 
 }  // namespace pumice

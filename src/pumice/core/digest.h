@@ -1,4 +1,5 @@
-// Content digests: BLAKE2b with 256 bits, written as "blake2b:<64 hex digits>" in files and records.
+// Content digests: BLAKE2b with 256 bits, written as "blake2b:<64 hex digits>" in files and
+// records.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 
 namespace pumice {
 
-// Feed in the parts, then ask once. add_text also feeds the length, so that ("ab","c") and ("a","bc")
-// differ; add_bytes does not.
+// Feed in the parts, then ask once. add_text also feeds the length, so that ("ab","c") and
+// ("a","bc") differ; add_bytes does not.
 class Digest {
  public:
   Digest();

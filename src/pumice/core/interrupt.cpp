@@ -19,6 +19,8 @@ void listen_for_interrupts() {
   std::signal(SIGTERM, request_interrupt);
 }
 
-bool interrupted() { return interrupt_requested != 0; }
+bool interrupted() {
+  return interrupt_requested != 0;
+}
 
 }  // namespace pumice

@@ -18,7 +18,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string two_digits(long value) { return (value < 10 ? "0" : "") + std::to_string(value); }
+std::string two_digits(long value) {
+  return (value < 10 ? "0" : "") + std::to_string(value);
+}
 
 }  // namespace
 
@@ -39,7 +41,9 @@ Progress::Progress(std::string title, std::int64_t total, ProgressMode mode,
       start_(Clock::now()),
       last_print_(start_) {}
 
-Progress::~Progress() { finish(); }
+Progress::~Progress() {
+  finish();
+}
 
 void Progress::clear() {
   if (terminal_ && shown_) std::fputs("\r\033[K", stderr);

@@ -1,9 +1,9 @@
 // Randomness: every use draws from its own named stream of one seed.
 //
-// stream(seed, name) starts from BLAKE2b(seed, name), so that streams neither overlap nor shift each
-// other: drawing one more cohort example does not change the head. The generator is the standard's
-// mt19937_64 and the distributions are written here, so the same seed gives the same draws on every
-// platform (the standard leaves std::uniform_int_distribution open).
+// stream(seed, name) starts from BLAKE2b(seed, name), so that streams neither overlap nor shift
+// each other: drawing one more cohort example does not change the head. The generator is the
+// standard's mt19937_64 and the distributions are written here, so the same seed gives the same
+// draws on every platform (the standard leaves std::uniform_int_distribution open).
 //
 // Names in use: "subset/<part>/<class>", "cohort", "replacement", "head", "body", "order/<epoch>",
 // "augmentation/<epoch>", "lacuna", "lacuna/<identity>".

@@ -9,8 +9,8 @@
 
 namespace pumice {
 
-// The classes of a source or of a selection from it. Inside the program a label is a position in this
-// table; people and files speak of original labels (CIFAR-10's 7) or names ("horse").
+// The classes of a source or of a selection from it. Inside the program a label is a position in
+// this table; people and files speak of original labels (CIFAR-10's 7) or names ("horse").
 struct ClassTable {
   std::vector<std::string> names;
   std::vector<std::int64_t> original_labels;
@@ -20,8 +20,8 @@ struct ClassTable {
 };
 
 struct Dataset {
-  at::Tensor images;             // N×C×H×W: uint8 (0 … 255), or float32, which is used as it is
-  at::Tensor labels;             // N, int64, each in 0 … classes.size()-1
+  at::Tensor images;  // N×C×H×W: uint8 (0 … 255), or float32, which is used as it is
+  at::Tensor labels;  // N, int64, each in 0 … classes.size()-1
   std::vector<std::string> ids;  // N, unique: "train/00017", or the path of a file in its folder
   ClassTable classes;
 

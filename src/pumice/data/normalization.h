@@ -9,8 +9,8 @@
 
 namespace pumice {
 
-// input = (pixel/255 − mean) / deviation, per channel, for uint8 images; float32 images are used as they
-// are and the normalisation must be empty.
+// input = (pixel/255 − mean) / deviation, per channel, for uint8 images; float32 images are used as
+// they are and the normalisation must be empty.
 struct Normalization {
   std::vector<double> mean;
   std::vector<double> deviation;

@@ -16,7 +16,8 @@ namespace {
 std::optional<std::int64_t> parse_label(const std::string& word) {
   std::int64_t value = 0;
   const auto [end, reason] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (word.empty() || reason != std::errc() || end != word.data() + word.size() || value < 0) return {};
+  if (word.empty() || reason != std::errc() || end != word.data() + word.size() || value < 0)
+    return {};
   return value;
 }
 
@@ -94,7 +95,8 @@ void check_count(std::optional<std::int64_t> count, const char* name) {
 }
 
 // A test set from elsewhere has its own table; its classes are matched by name.
-std::vector<std::int64_t> matching_positions(const ClassTable& wanted, const ClassTable& available) {
+std::vector<std::int64_t> matching_positions(const ClassTable& wanted,
+                                             const ClassTable& available) {
   std::vector<std::int64_t> positions;
   for (const std::string& name : wanted.names) {
     const auto found = std::find(available.names.begin(), available.names.end(), name);
@@ -132,7 +134,8 @@ Selection select(const DataSource& source, const SelectionOptions& options,
   }
   const ClassTable classes = chosen_table(table, chosen);
 
-  // The front `count` examples of the class's permutation (all but `spared` if none), and the back ones.
+  // The front `count` examples of the class's permutation (all but `spared` if none), and the back
+  // ones.
   const auto draw_class = [&](Part part, const std::vector<std::int64_t>& members,
                               std::int64_t new_label, std::optional<std::int64_t> count,
                               std::int64_t spared, Draw& front, Draw* back) {
@@ -172,8 +175,9 @@ Selection select(const DataSource& source, const SelectionOptions& options,
   const DataSource& tested = test_source ? *test_source : source;
   const bool has_test_part = tested.listing(Part::test).size() > 0;
   if (!has_test_part && !test_source) {
-    if (options.test_per_class) fail("test-per-class: ", *options.test_per_class,
-                                     ", but this source has no test part; name one with --test");
+    if (options.test_per_class)
+      fail("test-per-class: ", *options.test_per_class,
+           ", but this source has no test part; name one with --test");
     return selection;
   }
   const Part part = has_test_part ? Part::test : Part::train;

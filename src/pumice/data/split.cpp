@@ -21,7 +21,9 @@ std::string first_few(const std::vector<std::string>& ids) {
   return list;
 }
 
-std::string count_of(std::size_t count) { return text(count, count == 1 ? " id" : " ids"); }
+std::string count_of(std::size_t count) {
+  return text(count, count == 1 ? " id" : " ids");
+}
 
 }  // namespace
 
@@ -38,8 +40,8 @@ Split make_split(const Dataset& train, const Dataset& test,
     if (position_of.contains(id)) shared.push_back(id);
   }
   if (!shared.empty()) {
-    fail("test: ", count_of(shared.size()), " also among the training examples (", first_few(shared),
-         "), must be disjoint");
+    fail("test: ", count_of(shared.size()), " also among the training examples (",
+         first_few(shared), "), must be disjoint");
   }
 
   std::vector<std::string> unknown;
@@ -102,8 +104,8 @@ std::vector<std::string> draw_cohort(const Dataset& train, const std::string& fo
   }
   const std::int64_t available = static_cast<std::int64_t>(members.size());
   if (count < 1 || count > available) {
-    fail("forget-count: ", count, ", must be in 1 … ", available, ", the size of class '", forget_class,
-         "'");
+    fail("forget-count: ", count, ", must be in 1 … ", available, ", the size of class '",
+         forget_class, "'");
   }
   std::vector<std::int64_t> order = RandomStream(seed, "cohort").permutation(available);
   order.resize(static_cast<std::size_t>(count));

@@ -3,7 +3,7 @@
 
 namespace pumice {
 
-int available_cores();         // those this process may run on
+int available_cores();          // those this process may run on
 void set_threads(int threads);  // for LibTorch and OpenBLAS; Error unless 1 … 1024
 
 }  // namespace pumice

@@ -86,7 +86,9 @@ void store(Metadata& metadata, const Normalization& normalization) {
   metadata["std"] = Json(normalization.deviation).dump();
 }
 
-void store(Metadata& metadata, const DataRequest& request) { metadata["data"] = to_json(request).dump(); }
+void store(Metadata& metadata, const DataRequest& request) {
+  metadata["data"] = to_json(request).dump();
+}
 
 void store(Metadata& metadata, const ClassTable& classes) {
   metadata["class_names"] = Json(classes.names).dump();

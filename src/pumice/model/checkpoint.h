@@ -21,7 +21,8 @@ struct Checkpoint {
 // Throws Error with the file's name for anything that does not fit together.
 Checkpoint open_checkpoint(const std::filesystem::path& path);
 
-// Metadata keys, beside those of architecture_metadata(): all values are text, structured ones are JSON.
+// Metadata keys, beside those of architecture_metadata(): all values are text, structured ones are
+// JSON.
 //   mean, std          normalisation, lists with one number a channel
 //   data               the DataRequest that selected the training data
 //   data_digest        digest of the selected training set
@@ -29,7 +30,7 @@ Checkpoint open_checkpoint(const std::filesystem::path& path);
 //   recipe             training options; excluded examples only as a number
 //   init_digest        digest of the start; start: "true" in the file of the start itself
 //   created_by, revision
-Normalization stored_normalization(const Metadata& metadata);            // empty if there is none
+Normalization stored_normalization(const Metadata& metadata);              // empty if there is none
 std::optional<DataRequest> stored_data_request(const Metadata& metadata);  // none in foreign files
 void store(Metadata& metadata, const Normalization& normalization);
 void store(Metadata& metadata, const DataRequest& request);

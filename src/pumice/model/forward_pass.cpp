@@ -4,8 +4,8 @@
 
 namespace pumice {
 
-void LayerDeclaration::convolution(const std::string& name, std::int64_t inputs, std::int64_t outputs,
-                                   std::int64_t kernel, bool bias) {
+void LayerDeclaration::convolution(const std::string& name, std::int64_t inputs,
+                                   std::int64_t outputs, std::int64_t kernel, bool bias) {
   layout.add(name + ".weight", {outputs, inputs, kernel, kernel});
   if (bias) layout.add(name + ".bias", {outputs});
 }
@@ -53,8 +53,8 @@ at::Tensor ForwardPass::batch_norm(const std::string& name, const at::Tensor& x)
   const double momentum = 0.1;
   const double epsilon = 1e-5;
   return at::batch_norm(x, at(name + ".weight"), at(name + ".bias"), at(name + ".running_mean"),
-                        at(name + ".running_var"), mode_ == BatchNormMode::batch_statistics, momentum,
-                        epsilon, /*cudnn_enabled=*/false);
+                        at(name + ".running_var"), mode_ == BatchNormMode::batch_statistics,
+                        momentum, epsilon, /*cudnn_enabled=*/false);
 }
 
 at::Tensor ForwardPass::linear(const std::string& name, const at::Tensor& x) const {

@@ -1,4 +1,5 @@
-// The layers that the networks of the zoo are written in. Not installed knowledge: only zoo.cpp uses it.
+// The layers that the networks of the zoo are written in. Not installed knowledge: only zoo.cpp
+// uses it.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -32,7 +33,8 @@ class ForwardPass {
   ForwardPass(const Weights& weights, const std::vector<NamedTensor>& buffers, BatchNormMode mode);
 
   // Padding keeps the size at stride 1: ⌊kernel/2⌋.
-  at::Tensor convolution(const std::string& name, const at::Tensor& x, std::int64_t stride = 1) const;
+  at::Tensor convolution(const std::string& name, const at::Tensor& x,
+                         std::int64_t stride = 1) const;
   at::Tensor batch_norm(const std::string& name, const at::Tensor& x) const;
   at::Tensor linear(const std::string& name, const at::Tensor& x) const;
   bool has(const std::string& parameter) const { return tensors_.contains(parameter); }

@@ -13,8 +13,9 @@
 
 namespace pumice {
 
-// The weights come from outside at each call; the model itself holds the architecture and the buffers
-// (batch-norm statistics), which are not part of w. Not safe for calls from several threads at once.
+// The weights come from outside at each call; the model itself holds the architecture and the
+// buffers (batch-norm statistics), which are not part of w. Not safe for calls from several threads
+// at once.
 class Model {
  public:
   virtual ~Model() = default;
@@ -23,8 +24,8 @@ class Model {
   // Named tensors that are stored with the weights but never trained by gradient.
   virtual std::vector<NamedTensor> buffers() const = 0;
   // inputs N×C×H×W → logits N×c, in evaluation mode: batch norm uses its stored statistics, so that
-  // examples do not depend on each other. Differentiable with respect to weights.flat and inputs, in the
-  // precision of weights.flat.
+  // examples do not depend on each other. Differentiable with respect to weights.flat and inputs,
+  // in the precision of weights.flat.
   virtual at::Tensor logits(const Weights& weights, const at::Tensor& inputs) const = 0;
   // Writes weights, buffers and metadata in the model's own format, atomically.
   virtual void save(const std::filesystem::path& path, const Weights& weights,

@@ -44,12 +44,13 @@ struct TensorRange {
 
 std::uint64_t little_endian(const char* bytes) {
   std::uint64_t value = 0;
-  for (int i = length_bytes - 1; i >= 0; --i) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  for (int i = length_bytes - 1; i >= 0; --i)
+    value = value << 8 | static_cast<unsigned char>(bytes[i]);
   return value;
 }
 
-// JSON allows a name twice and libraries keep the last one; in a file of weights that is an attack or a
-// mistake.
+// JSON allows a name twice and libraries keep the last one; in a file of weights that is an attack
+// or a mistake.
 Json parse_header(const std::string& file, const std::string& header) {
   std::vector<std::set<std::string>> open_objects;
   std::optional<std::string> duplicate;
@@ -130,12 +131,14 @@ Metadata parse_metadata(const std::string& file, const Json& entry) {
 
 void check_coverage(const std::string& file, std::vector<TensorRange>& ranges,
                     std::uint64_t data_size) {
-  std::stable_sort(ranges.begin(), ranges.end(), [](const TensorRange& left, const TensorRange& right) {
-    return std::pair(left.begin, left.end) < std::pair(right.begin, right.end);
-  });
+  std::stable_sort(ranges.begin(), ranges.end(),
+                   [](const TensorRange& left, const TensorRange& right) {
+                     return std::pair(left.begin, left.end) < std::pair(right.begin, right.end);
+                   });
   std::uint64_t position = 0;
   for (const TensorRange& range : ranges) {
-    if (range.begin < position) fail(file, ": tensor '", range.name, "' overlaps the one before it");
+    if (range.begin < position)
+      fail(file, ": tensor '", range.name, "' overlaps the one before it");
     if (range.begin > position) {
       fail(file, ": tensor '", range.name, "' leaves a gap of ", range.begin - position,
            " bytes before it");

@@ -29,7 +29,9 @@ void visit_parameters(const torch::jit::Module& module, const Visit& visit) {
   }
 }
 
-std::string first_line(const std::string& message) { return message.substr(0, message.find('\n')); }
+std::string first_line(const std::string& message) {
+  return message.substr(0, message.find('\n'));
+}
 
 constexpr const char* metadata_entry = "pumice.json";
 
@@ -65,7 +67,8 @@ std::unique_ptr<TorchScriptModel> TorchScriptModel::load(const std::filesystem::
   for (const auto& submodule : self.module.named_modules()) {
     // Frozen modules have no such attribute, and is_training() takes that for "yes".
     if (submodule.value.hasattr("training") && submodule.value.is_training()) {
-      fail(file, ": module '", submodule.name, "' is in training mode, call model.eval() before saving");
+      fail(file, ": module '", submodule.name,
+           "' is in training mode, call model.eval() before saving");
     }
   }
   auto layout = std::make_shared<WeightLayout>();
@@ -98,7 +101,8 @@ std::unique_ptr<TorchScriptModel> TorchScriptModel::load(const std::filesystem::
 
 Weights TorchScriptModel::weights() const {
   std::vector<at::Tensor> parts;
-  for (const at::Tensor& tensor : implementation_->own_tensors) parts.push_back(tensor.reshape({-1}));
+  for (const at::Tensor& tensor : implementation_->own_tensors)
+    parts.push_back(tensor.reshape({-1}));
   return {layout_, at::cat(parts)};
 }
 

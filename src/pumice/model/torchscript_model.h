@@ -8,16 +8,19 @@
 
 namespace pumice {
 
-// Parameters are the module's own, in its order, each once: a tensor shared by two layers is one entry,
-// named after its first place. Refused with the reason: a module (or part of one) in training mode, one
-// without parameters (frozen), parameters that are not all float32, an output that is not N×c.
+// Parameters are the module's own, in its order, each once: a tensor shared by two layers is one
+// entry, named after its first place. Refused with the reason: a module (or part of one) in
+// training mode, one without parameters (frozen), parameters that are not all float32, an output
+// that is not N×c.
 class TorchScriptModel : public Model {
  public:
   static std::unique_ptr<TorchScriptModel> load(const std::filesystem::path& path);
   ~TorchScriptModel() override;
 
-  Weights weights() const;                              // those in the file
-  const Metadata& metadata() const { return metadata_; }  // what save() was given, empty for foreign files
+  Weights weights() const;  // those in the file
+  const Metadata& metadata() const {
+    return metadata_;
+  }  // what save() was given, empty for foreign files
   std::shared_ptr<const WeightLayout> shared_layout() const { return layout_; }
 
   const WeightLayout& layout() const override { return *layout_; }

@@ -14,9 +14,10 @@ namespace {
 
 constexpr std::int64_t largest_shift = 4;  // pixels, of the augmentation
 
-at::Tensor index_of(const std::vector<std::int64_t>& order, std::int64_t first, std::int64_t count) {
-  return at::tensor(at::ArrayRef<std::int64_t>(order.data() + first, static_cast<std::size_t>(count)),
-                    at::kLong);
+at::Tensor index_of(const std::vector<std::int64_t>& order, std::int64_t first,
+                    std::int64_t count) {
+  return at::tensor(
+      at::ArrayRef<std::int64_t>(order.data() + first, static_cast<std::size_t>(count)), at::kLong);
 }
 
 std::int64_t count_wrong(const at::Tensor& logits, const at::Tensor& labels) {
@@ -39,7 +40,9 @@ TrainingOptions pretraining_recipe() {
           .epochs_after_zero_error = std::nullopt};
 }
 
-TrainingOptions finetuning_recipe() { return {}; }
+TrainingOptions finetuning_recipe() {
+  return {};
+}
 
 void check(const TrainingOptions& options) {
   check_number("epochs", static_cast<double>(options.epochs), options.epochs >= 1, ">= 1");
@@ -114,14 +117,16 @@ EpochReport epoch_report_from_json(const nlohmann::json& json) {
                      .training_error = {},
                      .rate = json.at("rate"),
                      .seconds = json.at("seconds")};
-  if (json.contains("training_error")) report.training_error = json.at("training_error").get<double>();
+  if (json.contains("training_error"))
+    report.training_error = json.at("training_error").get<double>();
   return report;
 }
 
 std::vector<std::int64_t> training_places(const TrainingSet& set, std::uint64_t seed) {
   std::vector<std::int64_t> places;
   for (std::int64_t i = 0; i < set.dataset.size(); ++i) places.push_back(i);
-  for (const std::int64_t position : set.excluded) places.at(static_cast<std::size_t>(position)) = -1;
+  for (const std::int64_t position : set.excluded)
+    places.at(static_cast<std::size_t>(position)) = -1;
   std::vector<std::int64_t> retained;
   for (const std::int64_t position : places) {
     if (position >= 0) retained.push_back(position);
@@ -140,8 +145,8 @@ std::vector<std::int64_t> training_places(const TrainingSet& set, std::uint64_t 
   return places;
 }
 
-std::vector<std::int64_t> training_order(const std::vector<std::int64_t>& places, std::uint64_t order_seed,
-                                         std::int64_t epoch) {
+std::vector<std::int64_t> training_order(const std::vector<std::int64_t>& places,
+                                         std::uint64_t order_seed, std::int64_t epoch) {
   RandomStream stream(order_seed, text("order/", epoch));
   std::vector<std::int64_t> order;
   for (const std::int64_t place : stream.permutation(static_cast<std::int64_t>(places.size()))) {
@@ -164,8 +169,8 @@ double learning_rate(const TrainingOptions& options, std::int64_t step, std::int
 }
 
 at::Tensor augmented(const at::Tensor& images, RandomStream& stream) {
-  const at::Tensor padded = at::constant_pad_nd(
-      images, {largest_shift, largest_shift, largest_shift, largest_shift}, 0);
+  const at::Tensor padded =
+      at::constant_pad_nd(images, {largest_shift, largest_shift, largest_shift, largest_shift}, 0);
   at::Tensor result = at::empty_like(images);
   for (std::int64_t i = 0; i < images.size(0); ++i) {
     const auto down = static_cast<std::int64_t>(stream.below(2 * largest_shift + 1));
@@ -191,19 +196,22 @@ Training::Training(Model& model, const Weights& start, const TrainingSet& set,
   state_.velocity = at::zeros_like(state_.weights.flat);
 }
 
-void Training::restore(TrainingState state) { state_ = std::move(state); }
+void Training::restore(TrainingState state) {
+  state_ = std::move(state);
+}
 
 std::int64_t Training::examples_per_epoch() const {
-  return std::count_if(places_.begin(), places_.end(), [](std::int64_t position) { return position >= 0; });
+  return std::count_if(places_.begin(), places_.end(),
+                       [](std::int64_t position) { return position >= 0; });
 }
 
 bool Training::finished() const {
   const auto& history = state_.history;
   if (static_cast<std::int64_t>(history.size()) >= options_.epochs) return true;
   if (!options_.epochs_after_zero_error) return false;
-  const auto first_zero = std::find_if(history.begin(), history.end(), [](const EpochReport& report) {
-    return report.training_error == 0.0;
-  });
+  const auto first_zero =
+      std::find_if(history.begin(), history.end(),
+                   [](const EpochReport& report) { return report.training_error == 0.0; });
   return history.end() - first_zero > *options_.epochs_after_zero_error;
 }
 
@@ -221,7 +229,8 @@ std::optional<EpochReport> Training::run_epoch(const std::function<bool(std::int
   const auto begin = std::chrono::steady_clock::now();
   EpochReport report;
   report.epoch = static_cast<std::int64_t>(state_.history.size()) + 1;
-  const std::vector<std::int64_t> order = training_order(places_, options_.order_seed, report.epoch);
+  const std::vector<std::int64_t> order =
+      training_order(places_, options_.order_seed, report.epoch);
   const auto count = static_cast<std::int64_t>(order.size());
   const std::int64_t steps = (count + options_.batch_size - 1) / options_.batch_size;
 
@@ -240,10 +249,11 @@ std::optional<EpochReport> Training::run_epoch(const std::function<bool(std::int
     const at::Tensor labels = dataset_.labels.index_select(0, index);
 
     const Weights leaf{state_.weights.layout, flat.detach().requires_grad_()};
-    const at::Tensor logits = statistics_ ? statistics_->logits_in_training(leaf, inputs)
-                                          : model_.logits(leaf, inputs);
+    const at::Tensor logits =
+        statistics_ ? statistics_->logits_in_training(leaf, inputs) : model_.logits(leaf, inputs);
     if (logits.size(1) != dataset_.classes.size()) {
-      fail("model: ", logits.size(1), " outputs, but the data have ", dataset_.classes.size(), " classes");
+      fail("model: ", logits.size(1), " outputs, but the data have ", dataset_.classes.size(),
+           " classes");
     }
     const at::Tensor loss = at::cross_entropy_loss(logits, labels);
     const double value = loss.item<double>();
@@ -255,7 +265,8 @@ std::optional<EpochReport> Training::run_epoch(const std::function<bool(std::int
       gradient = gradient.add_(flat, options_.weight_decay);
       if (centre_.defined()) gradient.sub_(centre_, options_.weight_decay);
     }
-    report.rate = learning_rate(options_, (report.epoch - 1) * steps + step, options_.epochs * steps);
+    report.rate =
+        learning_rate(options_, (report.epoch - 1) * steps + step, options_.epochs * steps);
     velocity.mul_(options_.momentum).add_(gradient);
     flat.sub_(velocity, report.rate);
 

@@ -43,11 +43,13 @@ void write_state(const fs::path& path, const Model& model, const TrainingState& 
   for (const EpochReport& report : state.history) history.push_back(to_json(report));
   TensorFile file{.tensors = {{"weights", state.weights.flat}, {"velocity", state.velocity}},
                   .metadata = {{"history", history.dump()}, {"run", run.dump()}}};
-  for (const auto& [name, tensor] : model.buffers()) file.tensors.emplace_back(buffer_prefix + name, tensor);
+  for (const auto& [name, tensor] : model.buffers())
+    file.tensors.emplace_back(buffer_prefix + name, tensor);
   write_safetensors(path, file);
 }
 
-TrainingState read_state(const fs::path& path, Model& model, const Weights& start, const Json& run) {
+TrainingState read_state(const fs::path& path, Model& model, const Weights& start,
+                         const Json& run) {
   const TensorFile file = read_safetensors(path);
   TrainingState state{start, {}, {}};
   try {
@@ -98,8 +100,8 @@ std::string epoch_line(const EpochReport& report) {
   char loss[32];
   std::snprintf(loss, sizeof loss, "%.4f", report.loss);
   return text("epoch ", report.epoch, ": loss ", loss, ", error ", percent(report.error),
-              report.training_error ? ", training error " + percent(*report.training_error) : "", ", ",
-              duration_text(report.seconds));
+              report.training_error ? ", training error " + percent(*report.training_error) : "",
+              ", ", duration_text(report.seconds));
 }
 
 // True if `out` is the result of just this run.
@@ -127,9 +129,15 @@ void refuse_conflicts(const TrainingRunOptions& options) {
 
 }  // namespace
 
-fs::path start_path(const fs::path& out) { return beside(out, ".start" + out.extension().string()); }
-fs::path log_path(const fs::path& out) { return beside(out, ".log.jsonl"); }
-fs::path resume_path(const fs::path& out) { return beside(out, ".resume.safetensors"); }
+fs::path start_path(const fs::path& out) {
+  return beside(out, ".start" + out.extension().string());
+}
+fs::path log_path(const fs::path& out) {
+  return beside(out, ".log.jsonl");
+}
+fs::path resume_path(const fs::path& out) {
+  return beside(out, ".resume.safetensors");
+}
 fs::path epoch_path(const fs::path& out, std::int64_t epoch) {
   char name[32];
   std::snprintf(name, sizeof name, "epoch-%04lld", static_cast<long long>(epoch));
@@ -178,15 +186,16 @@ TrainingRunSummary run_training(Model& model, Weights& weights, const TrainingSe
   while (!training.finished()) {
     const auto done_before = static_cast<std::int64_t>(training.state().history.size()) * examples;
     const auto report = training.run_epoch([&](std::int64_t done) {
-      progress.update(done_before + done, text("epoch ", training.state().history.size() + 1, " of at most ",
-                                               options.training.epochs));
+      progress.update(done_before + done, text("epoch ", training.state().history.size() + 1,
+                                               " of at most ", options.training.epochs));
       return !interrupted();
     });
     if (!report) {
       summary.status = TrainingRunStatus::interrupted;
       break;
     }
-    if (options.keep_epochs) model.save(epoch_path(out, report->epoch), training.state().weights, metadata);
+    if (options.keep_epochs)
+      model.save(epoch_path(out, report->epoch), training.state().weights, metadata);
     write_state(resume_path(out), model, training.state(), run);
     write_log(log_path(out), training.state().history);
     progress.line(epoch_line(*report));

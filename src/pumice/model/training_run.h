@@ -17,7 +17,8 @@ namespace pumice {
 //   NAME.log.jsonl            one line an epoch: loss, error, rate, seconds
 //   NAME.resume.safetensors   the state after the last finished epoch; removed when the run is done
 //   NAME.epochs/epoch-0007.ext  every epoch's weights, if asked for
-// Each is replaced atomically, so a run that is killed at any moment loses at most the epoch it was in.
+// Each is replaced atomically, so a run that is killed at any moment loses at most the epoch it was
+// in.
 struct TrainingRunOptions {
   std::filesystem::path out;
   TrainingOptions training;
@@ -38,11 +39,12 @@ struct TrainingRunSummary {
   std::vector<std::filesystem::path> files;
 };
 
-// `weights` are the start on entry and the result on return. Throws Error before any work if the result
-// exists, or if an interrupted run is there and neither resume nor force is set, or if the interrupted
-// run differs in recipe, data or start (it says in what).
+// `weights` are the start on entry and the result on return. Throws Error before any work if the
+// result exists, or if an interrupted run is there and neither resume nor force is set, or if the
+// interrupted run differs in recipe, data or start (it says in what).
 TrainingRunSummary run_training(Model& model, Weights& weights, const TrainingSet& set,
-                                const Normalization& normalization, const TrainingRunOptions& options);
+                                const Normalization& normalization,
+                                const TrainingRunOptions& options);
 
 std::filesystem::path start_path(const std::filesystem::path& out);
 std::filesystem::path log_path(const std::filesystem::path& out);

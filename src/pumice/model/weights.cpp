@@ -48,8 +48,8 @@ Weights gather_weights(std::shared_ptr<const WeightLayout> layout,
     const auto found = by_name.find(entry.name);
     if (found == by_name.end()) fail("weights: parameter '", entry.name, "' is missing");
     if (found->second.sizes() != at::IntArrayRef(entry.shape)) {
-      fail("weights: parameter '", entry.name, "' has shape ", found->second.sizes(), ", must have ",
-           at::IntArrayRef(entry.shape));
+      fail("weights: parameter '", entry.name, "' has shape ", found->second.sizes(),
+           ", must have ", at::IntArrayRef(entry.shape));
     }
     parts.push_back(found->second.detach().reshape({-1}));
   }
@@ -61,7 +61,8 @@ std::string digest(const Weights& weights) {
   digest.add_text("pumice weights 1");
   for (const auto& entry : weights.layout->entries()) {
     digest.add_text(entry.name);
-    for (const std::int64_t extent : entry.shape) digest.add_number(static_cast<std::uint64_t>(extent));
+    for (const std::int64_t extent : entry.shape)
+      digest.add_number(static_cast<std::uint64_t>(extent));
   }
   const at::Tensor values = weights.flat.detach().contiguous();
   digest.add_text(c10::toString(values.scalar_type()));

@@ -1,4 +1,5 @@
-// The trainable parameters of a model as one flat vector w ∈ R^p, with the names and shapes they came from.
+// The trainable parameters of a model as one flat vector w ∈ R^p, with the names and shapes they
+// came from.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,8 +15,8 @@ namespace pumice {
 
 using NamedTensor = std::pair<std::string, at::Tensor>;
 
-// Where each parameter lies in the flat vector. The order is the model's own order of parameters; each
-// parameter is stored row by row (C order).
+// Where each parameter lies in the flat vector. The order is the model's own order of parameters;
+// each parameter is stored row by row (C order).
 class WeightLayout {
  public:
   struct Entry {
@@ -31,7 +32,7 @@ class WeightLayout {
   void add(std::string name, std::vector<std::int64_t> shape);
 
   const std::vector<Entry>& entries() const { return entries_; }
-  std::int64_t total() const { return total_; }  // p
+  std::int64_t total() const { return total_; }                    // p
   std::optional<std::size_t> find(const std::string& name) const;  // position in entries()
   bool operator==(const WeightLayout&) const = default;
 
@@ -44,13 +45,14 @@ struct Weights {
   std::shared_ptr<const WeightLayout> layout;
   at::Tensor flat;  // p
 
-  // Views of `flat`, one for each entry. Differentiable, as a single node of the autograd graph: the
-  // gradient with respect to `flat` costs one concatenation.
+  // Views of `flat`, one for each entry. Differentiable, as a single node of the autograd graph:
+  // the gradient with respect to `flat` costs one concatenation.
   std::vector<at::Tensor> tensors() const;
   at::Tensor tensor(const std::string& name) const;  // throws Error if there is none
 };
 
-// The flat vector from tensors by name. Throws Error for a missing parameter or one of another shape.
+// The flat vector from tensors by name. Throws Error for a missing parameter or one of another
+// shape.
 Weights gather_weights(std::shared_ptr<const WeightLayout> layout,
                        const std::vector<NamedTensor>& tensors);
 

@@ -19,7 +19,9 @@ std::int64_t scaled(std::int64_t channels, double width) {
   return static_cast<std::int64_t>(std::floor(static_cast<double>(channels) * width + 1e-9));
 }
 
-at::Tensor mean_over_positions(const at::Tensor& x) { return x.mean({2, 3}); }
+at::Tensor mean_over_positions(const at::Tensor& x) {
+  return x.mean({2, 3});
+}
 
 // ---- All-CNN ----
 
@@ -55,7 +57,9 @@ constexpr std::array<std::int64_t, 4> resnet_strides{1, 2, 2, 2};
 constexpr std::int64_t resnet_stem_channels = 64;
 constexpr int blocks_per_stage = 2;
 
-std::string block_name(std::size_t stage, int block) { return text("layer", stage + 1, ".", block); }
+std::string block_name(std::size_t stage, int block) {
+  return text("layer", stage + 1, ".", block);
+}
 
 LayerDeclaration declare_resnet18(const Architecture& architecture) {
   LayerDeclaration layers;
@@ -132,7 +136,8 @@ const std::vector<ZooEntry>& zoo() {
   static const std::vector<ZooEntry> entries{
       {"allcnn", "classifier", declare_allcnn, run_allcnn},
       {"resnet18", "linear", declare_resnet18, run_resnet18},
-      {"mlp", "classifier", declare_mlp, [](const ForwardPass& pass, at::Tensor x) { return run_mlp(pass, x); }}};
+      {"mlp", "classifier", declare_mlp,
+       [](const ForwardPass& pass, at::Tensor x) { return run_mlp(pass, x); }}};
   return entries;
 }
 
@@ -160,8 +165,8 @@ void check_inputs(const Architecture& architecture, const at::Tensor& inputs) {
   if (inputs.dim() != 4 || inputs.size(1) != architecture.input_channels) {
     fail("inputs: shape ", inputs.sizes(), ", must be N×", architecture.input_channels, "×H×W");
   }
-  if (architecture.name == "mlp" && (inputs.size(2) != architecture.image_size ||
-                                     inputs.size(3) != architecture.image_size)) {
+  if (architecture.name == "mlp" &&
+      (inputs.size(2) != architecture.image_size || inputs.size(3) != architecture.image_size)) {
     fail("inputs: ", inputs.size(2), "×", inputs.size(3), " pixels, this MLP takes ",
          architecture.image_size, "×", architecture.image_size);
   }
@@ -207,7 +212,8 @@ void Network::set_buffers(const std::vector<NamedTensor>& buffers) {
                                     [&](const NamedTensor& given) { return given.first == name; });
     if (found == buffers.end()) fail("buffers: '", name, "' is missing");
     if (found->second.sizes() != tensor.sizes()) {
-      fail("buffers: '", name, "' has shape ", found->second.sizes(), ", must have ", tensor.sizes());
+      fail("buffers: '", name, "' has shape ", found->second.sizes(), ", must have ",
+           tensor.sizes());
     }
     tensor = found->second.to(at::kFloat).clone();
   }
@@ -274,7 +280,8 @@ Metadata architecture_metadata(const Architecture& architecture) {
 Architecture architecture_from_metadata(const std::string& file, const Metadata& metadata,
                                         const std::vector<NamedTensor>& tensors) {
   for (const char* key : {"architecture", "width", "classes"}) {
-    if (!metadata.contains(key)) fail(file, ": metadata '", key, "' is missing, it names the network");
+    if (!metadata.contains(key))
+      fail(file, ": metadata '", key, "' is missing, it names the network");
   }
   Architecture architecture;
   architecture.name = metadata.at("architecture");
@@ -284,7 +291,8 @@ Architecture architecture_from_metadata(const std::string& file, const Metadata&
     architecture.image_size = static_cast<std::int64_t>(number_in(file, metadata, "image_size"));
   }
   if (metadata.contains("input_channels")) {
-    architecture.input_channels = static_cast<std::int64_t>(number_in(file, metadata, "input_channels"));
+    architecture.input_channels =
+        static_cast<std::int64_t>(number_in(file, metadata, "input_channels"));
   } else {
     // The first convolution knows.
     for (const auto& [name, tensor] : tensors) {

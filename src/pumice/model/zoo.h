@@ -1,4 +1,5 @@
-// The networks that Pumice builds itself: All-CNN with batch norm, ResNet-18, and a small MLP for tests.
+// The networks that Pumice builds itself: All-CNN with batch norm, ResNet-18, and a small MLP for
+// tests.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,15 @@
 namespace pumice {
 
 // What it takes to build a network of the zoo.
-//   allcnn    3×3 convolutions with ⌊96,96,192,192,192,192,192 × width⌋ channels (third and sixth with
-//             stride 2), 1×1 to ⌊192 × width⌋, each without bias, then batch norm and ReLU; mean over
-//             positions; linear. Width 1, 10 classes: 1,620,010 weights.
+//   allcnn    3×3 convolutions with ⌊96,96,192,192,192,192,192 × width⌋ channels (third and sixth
+//   with
+//             stride 2), 1×1 to ⌊192 × width⌋, each without bias, then batch norm and ReLU; mean
+//             over positions; linear. Width 1, 10 classes: 1,620,010 weights.
 //   resnet18  3×3 stem to 64 channels (whatever the width), batch norm, ReLU; four stages of two
-//             pre-activation blocks with ⌊64,128,256,512 × width⌋ channels and strides 1,2,2,2; biases on
-//             the 3×3 convolutions, none on the 1×1 shortcuts (taken from the activated input where shape
-//             changes); mean over positions; linear. Width 0.4, 5 classes: 1,787,741 weights.
+//             pre-activation blocks with ⌊64,128,256,512 × width⌋ channels and strides 1,2,2,2;
+//             biases on the 3×3 convolutions, none on the 1×1 shortcuts (taken from the activated
+//             input where shape changes); mean over positions; linear. Width 0.4, 5 classes:
+//             1,787,741 weights.
 //   mlp       pixels → ⌊64 × width⌋ → ⌊64 × width⌋ → classes, ReLU between. Needs image_size.
 struct Architecture {
   std::string name = "allcnn";
@@ -33,8 +36,8 @@ std::vector<std::string> architecture_names();
 
 class Network : public Model, public TrainableStatistics {
  public:
-  // Buffers at their start: mean 0, variance 1. Throws Error for an unknown name or a width that leaves
-  // a layer without channels.
+  // Buffers at their start: mean 0, variance 1. Throws Error for an unknown name or a width that
+  // leaves a layer without channels.
   explicit Network(Architecture architecture);
   ~Network() override;
 
