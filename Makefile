@@ -13,7 +13,7 @@ demo: build
 	mkdir -p build/demo
 	build/release/pumice train --init weights/fashion-mnist-allcnn-w0.25.safetensors \
 	  --data fashion-mnist --classes 0-4 --per-class 100 --test-per-class 100 \
-	  --out build/demo/w.safetensors --force
+	  --batch 32 --rate 0.003 --weight-decay 0.02 --out build/demo/w.safetensors --force
 
 test:
 	tools/install-dependencies --test

@@ -291,7 +291,7 @@ void add_recipe_options(CLI::App& command, TrainFlags& flags) {
       ->check(CLI::IsMember({"finetune", "pretrain"}))
       ->group(group);
   command
-      .add_option("--epochs", flags.epochs, "At most this many epochs (finetune 60, pretrain 30)")
+      .add_option("--epochs", flags.epochs, "At most this many epochs (finetune 100, pretrain 30)")
       ->type_name("N")
       ->group(group);
   command.add_option("--batch", flags.batch_size, "Examples in a batch (128)")

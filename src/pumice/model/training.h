@@ -26,7 +26,7 @@ enum class Schedule {
 // Objective: mean cross-entropy + λ/2 |w − centre|², λ = weight_decay, over all weights.
 // Step: v ← momentum·v + gradient;  w ← w − rate·v.
 struct TrainingOptions {
-  std::int64_t epochs = 60;  // at most
+  std::int64_t epochs = 100;  // at most
   std::int64_t batch_size = 128;
   double rate = 0.01;
   double momentum = 0.9;
