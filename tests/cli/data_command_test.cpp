@@ -11,9 +11,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class DataCommand : public ::testing::Test {
+class DataCommandFull : public ::testing::Test {
  protected:
-  DataCommand() {
+  DataCommandFull() {
     for (const char* name : {"cat", "dog"}) {
       for (int k = 0; k < 6; ++k) {
         for (const char* part : {"train", "test"}) {
@@ -32,7 +32,7 @@ class DataCommand : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(DataCommand, ListSaysWhatIsHere) {
+TEST_F(DataCommandFull, ListSaysWhatIsHere) {
   const CommandResult result = pumice("data list");
   EXPECT_EQ(result.exit_code, 0) << result.error;
   for (const char* name :
@@ -46,7 +46,7 @@ TEST_F(DataCommand, ListSaysWhatIsHere) {
   EXPECT_EQ(rows[2]["here"], false);
 }
 
-TEST_F(DataCommand, GetTakesAFolderIntoTheCache) {
+TEST_F(DataCommandFull, GetTakesAFolderIntoTheCache) {
   write_cifar10_folder(folder_ / "mine");
   const CommandResult result = pumice("data get cifar10 --from " + (folder_ / "mine").string());
   EXPECT_EQ(result.exit_code, 0) << result.error;
@@ -55,7 +55,7 @@ TEST_F(DataCommand, GetTakesAFolderIntoTheCache) {
   expect_contains(pumice("data get cifar10").output, "already here");
 }
 
-TEST_F(DataCommand, GetRefusesUnknownNamesAndBadSources) {
+TEST_F(DataCommandFull, GetRefusesUnknownNamesAndBadSources) {
   const CommandResult misspelt = pumice("data get cifar11");
   EXPECT_EQ(misspelt.exit_code, 2);
   expect_contains(misspelt.error, "did you mean 'cifar10'");
@@ -66,7 +66,7 @@ TEST_F(DataCommand, GetRefusesUnknownNamesAndBadSources) {
   EXPECT_EQ(pumice("data get cifar10 --from x --url y").exit_code, 2);
 }
 
-TEST_F(DataCommand, InfoDescribesTheSelection) {
+TEST_F(DataCommandFull, InfoDescribesTheSelection) {
   const CommandResult result =
       pumice("data info " + spec() + " --classes dog --per-class 4 --image-size 8");
   EXPECT_EQ(result.exit_code, 0) << result.error;
@@ -83,7 +83,7 @@ TEST_F(DataCommand, InfoDescribesTheSelection) {
   EXPECT_EQ(info["classes"][1]["name"], "dog");
 }
 
-TEST_F(DataCommand, InfoIsReproducibleAndFollowsTheSeed) {
+TEST_F(DataCommandFull, InfoIsReproducibleAndFollowsTheSeed) {
   const auto digest = [&](const std::string& options) {
     const CommandResult result = pumice("data info " + spec() + " --per-class 3 --json " + options);
     return nlohmann::json::parse(result.output)["train"]["digest"].get<std::string>();
@@ -92,7 +92,7 @@ TEST_F(DataCommand, InfoIsReproducibleAndFollowsTheSeed) {
   EXPECT_NE(digest("--seed 1"), digest("--seed 2"));
 }
 
-TEST_F(DataCommand, InfoRefusesWhatIsNotThere) {
+TEST_F(DataCommandFull, InfoRefusesWhatIsNotThere) {
   EXPECT_EQ(pumice("data info cifar100").exit_code, 1);
   expect_contains(pumice("data info cifar100").error, "pumice data get cifar100");
   EXPECT_EQ(pumice("data info " + spec() + " --classes cow").exit_code, 1);
@@ -103,7 +103,7 @@ TEST_F(DataCommand, InfoRefusesWhatIsNotThere) {
   expect_contains(misspelt.error, "did you mean '--per-class'");
 }
 
-TEST_F(DataCommand, MakeCohortWritesIdsAndDoesNotOverwrite) {
+TEST_F(DataCommandFull, MakeCohortWritesIdsAndDoesNotOverwrite) {
   const fs::path out = folder_ / "cohort.txt";
   const std::string command = "data make cohort --data " + spec() +
                               " --forget-class dog --forget-count 3 --seed 1 --out " + out.string();
@@ -127,7 +127,7 @@ TEST_F(DataCommand, MakeCohortWritesIdsAndDoesNotOverwrite) {
             1);
 }
 
-TEST_F(DataCommand, MakeLacunaMakesBothSets) {
+TEST_F(DataCommandFull, MakeLacunaMakesBothSets) {
   const CommandResult result = pumice("data make lacuna --from " + (folder_ / "pictures").string() +
                                       " --out " + (folder_ / "out").string() +
                                       " --small 1 --large 0 --pictures 10 --test 3 --image-size 8");
@@ -140,7 +140,7 @@ TEST_F(DataCommand, MakeLacunaMakesBothSets) {
   expect_contains(few.error, "0 identities with at least 500 pictures (of 2), but 110 are needed");
 }
 
-TEST_F(DataCommand, EverySubcommandHasHelpWithAnExample) {
+TEST_F(DataCommandFull, EverySubcommandHasHelpWithAnExample) {
   for (const char* command : {"data", "data list", "data get", "data info", "data make",
                               "data make lacuna", "data make cohort"}) {
     const CommandResult result = pumice(std::string(command) + " --help");
