@@ -48,6 +48,13 @@ TEST(TrainCommand, WrongUseGetsOneSentenceAndExitCodeTwo) {
   EXPECT_EQ(pumice("trian").exit_code, 2);
   EXPECT_NE(pumice("trian").error.find("did you mean 'train'?"), std::string::npos);
   EXPECT_EQ(pumice("train").exit_code, 2);
+  // None of these may silently train on the cohort.
+  EXPECT_EQ(pumice("train --out w.safetensors --forget-count 5" + small_data).exit_code, 2);
+  EXPECT_EQ(pumice("train --out w.safetensors --exclude ''" + small_data).exit_code, 2);
+  EXPECT_EQ(
+      pumice("train --out w.safetensors --forget-class '' --forget-count 5" + small_data).exit_code,
+      2);
+  EXPECT_EQ(pumice("train --out w.safetensors --width 2 --init " + body).exit_code, 2);
   EXPECT_EQ(pumice("train --out w.safetensors --replace" + small_data).exit_code, 2);
   EXPECT_EQ(pumice("train --out w.pt" + small_network + small_data).exit_code, 2);
 }
@@ -72,8 +79,10 @@ TEST(TrainCommandFull, FineTuningTheShippedBodyReachesZeroTrainingError) {
   const TemporaryFolder folder;
   const std::string out = (folder / "w.safetensors").string();
   const CommandResult result =
-      pumice("train --init " + body + " --classes 0-4 --per-class 100 --test-per-class 100 --batch 32 --rate 0.003 "
-             "--weight-decay 0.02 --epochs 100 --json --out " + out);
+      pumice("train --init " + body +
+             " --classes 0-4 --per-class 100 --test-per-class 100 --batch 32 --rate 0.003 "
+             "--weight-decay 0.02 --epochs 100 --json --out " +
+             out);
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const json summary = json::parse(result.output);
   EXPECT_EQ(summary["training"]["error"], 0.0);

@@ -136,6 +136,13 @@ TEST(Safetensors, RefusesShapesWhoseProductWrapsAround) {
                  eight, "shape asks for more than");
 }
 
+TEST(Safetensors, RefusesAbsurdExtentsBehindAZero) {
+  expect_refusal(R"({"a":{"dtype":"F32","shape":[0,18446744073709551615],"data_offsets":[0,0]}})",
+                 eight, "shape asks for more than");
+  expect_refusal(R"({"a":{"dtype":"F32","shape":[9223372036854775808,0],"data_offsets":[0,0]}})",
+                 eight, "shape asks for more than");
+}
+
 TEST(Safetensors, RefusesRangesOutsideTheFile) {
   expect_refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", eight,
                  "must lie in 0 … 8");

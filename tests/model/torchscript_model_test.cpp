@@ -76,6 +76,28 @@ TEST(TorchScriptModelFull, LogitsFollowTheGivenWeightsAndCarryTheirGradient) {
               2e-2 * std::abs(difference) + 1e-2);
 }
 
+TEST(TorchScriptModelFull, ChannelsLastInputsDoNotDisturbModelsThatUseView) {
+  const TemporaryFolder folder;
+  const auto model = TorchScriptModel::load(make_model(folder, "view"));
+  const at::Tensor inputs = torch::rand({2, 3, 8, 8});
+  EXPECT_TRUE(torch::equal(
+      model->logits(model->weights(), inputs),
+      model->logits(model->weights(), inputs.contiguous(at::MemoryFormat::ChannelsLast))));
+}
+
+TEST(TorchScriptModelFull, TheSameWeightsGiveTheSameFile) {
+  const TemporaryFolder folder;
+  const auto model = TorchScriptModel::load(make_model(folder, "trace"));
+  model->save(folder / "first.pt", model->weights(), {});
+  model->logits(model->weights(), torch::rand({2, 1, 8, 8}));
+  model->save(folder / "second.pt", model->weights(), {});
+  EXPECT_EQ(testing::content_of(folder / "first.pt"), testing::content_of(folder / "second.pt"));
+  for (const at::Tensor parameter :
+       torch::jit::load((folder / "second.pt").string()).parameters()) {
+    EXPECT_TRUE(parameter.requires_grad());
+  }
+}
+
 TEST(TorchScriptModelFull, SharedWeightsAreOneEntryAndTheirGradientsAdd) {
   const TemporaryFolder folder;
   const auto model = TorchScriptModel::load(make_model(folder, "tied"));

@@ -279,6 +279,65 @@ TEST(Training, ALossThatIsNotFiniteNamesTheEpochAndTheCause) {
   EXPECT_NE(weights.find("the weights it started from contain NaN"), std::string::npos) << weights;
 }
 
+TEST(Training, AStepThatOverflowsIsNotStoredAsAState) {
+  const Dataset data = blob_dataset(20);
+  TrainingOptions options = quick();
+  options.batch_size = 1000;  // a single step, after which no loss is computed
+  options.rate = 1e38;
+  options.weight_decay = 1e5;
+  options.decay_centre = DecayCentre::zero;
+  Network network(small_allcnn());
+  Training training(network, fresh_weights(network, 1), {data, {}, false},
+                    Normalization{{0.3}, {0.3}}, options);
+  const std::string sentence = refusal([&] { training.run_epoch(always); });
+  EXPECT_NE(sentence.find("are not finite after epoch 1"), std::string::npos) << sentence;
+  EXPECT_TRUE(training.state().weights.flat.isfinite().all().item<bool>());
+  EXPECT_TRUE(training.state().history.empty());
+}
+
+TEST(TrainingRun, ForceLeavesNothingOfTheRunBefore) {
+  const TemporaryFolder folder;
+  const Dataset data = blob_dataset(8);
+  TrainingRunOptions options{.out = folder / "w.safetensors",
+                             .training = quick(),
+                             .metadata = {},
+                             .keep_epochs = true,
+                             .progress = ProgressMode::quiet};
+  const auto run = [&] {
+    Network network(small_allcnn());
+    Weights weights = fresh_weights(network, 1);
+    run_training(network, weights, {data, {}, false}, Normalization{{0.3}, {0.3}}, options);
+  };
+  run();
+  EXPECT_TRUE(std::filesystem::exists(epoch_path(options.out, 4)));
+  options.force = true;
+  options.training.epochs = 2;
+  run();
+  EXPECT_TRUE(std::filesystem::exists(epoch_path(options.out, 2)));
+  EXPECT_FALSE(std::filesystem::exists(epoch_path(options.out, 4)));
+}
+
+TEST(TrainingRun, ARunThatLeavesExamplesOutIsNeverTakenForFinished) {
+  const TemporaryFolder folder;
+  const Dataset data = blob_dataset(8);
+  const auto run = [&](std::vector<std::int64_t> excluded, bool resume) {
+    Network network(small_allcnn());
+    Weights weights = fresh_weights(network, 1);
+    return run_training(network, weights, {data, std::move(excluded), false},
+                        Normalization{{0.3}, {0.3}},
+                        {.out = folder / "w.safetensors",
+                         .training = quick(),
+                         .metadata = {{"excluded", "2 of 24 training examples"}},
+                         .resume = resume,
+                         .progress = ProgressMode::quiet});
+  };
+  run({1, 2}, false);
+  EXPECT_NE(refusal([&] {
+              run({3, 4}, true);
+            }).find("is not known to be the result"),
+            std::string::npos);
+}
+
 TEST(Training, OptionsOutOfRangeNameTheRule) {
   TrainingOptions options;
   options.rate = -0.1;
@@ -341,7 +400,8 @@ TEST(TrainingRun, RefusesToOverwriteAndToMixRuns) {
   options.resume = true;
   EXPECT_EQ(run(options).status, TrainingRunStatus::already_finished);
   options.training.rate = 0.01;
-  EXPECT_NE(refusal([&] { run(options); }).find("is the result of another run"), std::string::npos);
+  EXPECT_NE(refusal([&] { run(options); }).find("is not known to be the result of this very run"),
+            std::string::npos);
   options.force = true;
   options.resume = false;
   EXPECT_EQ(run(options).status, TrainingRunStatus::finished);

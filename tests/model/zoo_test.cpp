@@ -212,7 +212,11 @@ TEST(Checkpoint, RefusesWhatDoesNotFitTogether) {
   EXPECT_EQ(refused([](TensorFile& file) {
               for (auto& [name, tensor] : file.tensors) tensor = tensor.to(at::kDouble);
             }),
-            path + ": weights have type Double, must be float32");
+            path + ": weights: parameter 'hidden.0.weight' has type Double, must be float32");
+  EXPECT_EQ(refused([](TensorFile& file) {
+              file.tensors[2].second = file.tensors[2].second.to(at::kHalf);
+            }),
+            path + ": weights: parameter 'hidden.1.weight' has type Half, must be float32");
   EXPECT_EQ(refusal([&] { open_checkpoint(folder / "none.safetensors"); }),
             (folder / "none.safetensors").string() + ": cannot be read, No such file or directory");
 }

@@ -78,7 +78,8 @@ int run(int argument_count, char** arguments) {
   app.footer(
       "Exit codes: 0 done, 1 the run failed, 2 wrong use.\n"
       "Example: pumice train --init weights/fashion-mnist-allcnn-w0.25.safetensors "
-      "--classes 0-4 --per-class 100 --out w.safetensors");
+      "--classes 0-4 --per-class 100 --batch 32 --rate 0.003 --weight-decay 0.02 --out "
+      "w.safetensors");
   add_data_command(app);
   add_train_command(app);
 
@@ -101,6 +102,10 @@ int run(int argument_count, char** arguments) {
   } catch (const std::exception& error) {
     // LibTorch's messages carry a stack trace; its first line says what happened.
     const std::string message = error.what();
+    if (message.find("can't allocate memory") != std::string::npos) {
+      say_error("out of memory");
+      return exit_failed;
+    }
     say_error("internal error, please report it: " + message.substr(0, message.find('\n')));
     return exit_failed;
   }

@@ -65,8 +65,9 @@ Origin open_origin(const TrainFlags& flags) {
 
 TrainingOptions training_options(const TrainFlags& flags, const Origin& origin) {
   TrainingOptions options;
-  if (origin.is_start && flags.preset.empty()) {
-    options = training_options_from_json(Json::parse(origin.checkpoint->metadata.at("recipe")));
+  if (origin.is_start && origin.checkpoint->metadata.contains("recipe") && flags.preset.empty()) {
+    const Json recipe = Json::parse(origin.checkpoint->metadata.at("recipe"), nullptr, false);
+    options = training_options_from_json(recipe);
   } else {
     const std::string preset = !flags.preset.empty() ? flags.preset
                                : flags.init.empty()  ? "pretrain"
@@ -190,9 +191,22 @@ Json row_json(const Evaluation& evaluation) {
   return {{"examples", evaluation.count}, {"error", evaluation.error}, {"loss", evaluation.loss}};
 }
 
+// An empty name (an unset variable of a script) must not pass for an option that was not given: a
+// training that should leave a cohort out would silently include it.
+void refuse_empty_values(const CLI::App& command) {
+  for (const char* name : {"--init", "--exclude", "--forget-class", "--data"}) {
+    const CLI::Option* option = command.get_option(name);
+    if (option->count() > 0 && option->as<std::string>().empty()) {
+      throw UsageError(text(name, ": empty, must name something"));
+    }
+  }
+}
+
 void run_train(const CLI::App& command, const TrainFlags& flags) {
-  if (!flags.forget_class.empty() && !flags.forget_count) {
-    throw UsageError("--forget-class: needs --forget-count, how many of its examples to leave out");
+  refuse_empty_values(command);
+  if (flags.forget_class.empty() != !flags.forget_count) {
+    throw UsageError(
+        "--forget-class and --forget-count: each needs the other, which class and how many");
   }
   if (flags.replace && flags.exclude.empty() && flags.forget_class.empty()) {
     throw UsageError("--replace: needs --exclude or --forget-class, there is nothing to replace");
@@ -226,8 +240,8 @@ void run_train(const CLI::App& command, const TrainFlags& flags) {
   const TrainingRunSummary summary =
       run_training(*start.model, start.weights, set, normalization, run);
   if (summary.status == TrainingRunStatus::interrupted) {
-    fail("interrupted after epoch ", summary.history.size(),
-         "; the same command with --resume continues");
+    fail("interrupted after epoch ", summary.history.size(), "; the same command with --resume",
+         flags.force ? " in place of --force" : "", " continues");
   }
   if (summary.status == TrainingRunStatus::already_finished) {
     std::printf("%s: this run is finished, nothing to resume\n", flags.out.c_str());
@@ -358,6 +372,9 @@ void add_train_command(CLI::App& app) {
       ->add_option("--head", flags->head,
                    "auto, fresh or keep (auto: keep for start files and TorchScript)")
       ->check(CLI::IsMember({"auto", "fresh", "keep"}));
+  for (const char* name : {"--architecture", "--width"}) {
+    command->get_option("--init")->excludes(command->get_option(name));
+  }
   add_data_options(*command, flags->data);
   add_recipe_options(*command, *flags);
 
@@ -401,7 +418,10 @@ void add_train_command(CLI::App& app) {
       ->check(CLI::Range(1, 1024))
       ->group(run);
   command->add_flag("--resume", flags->resume, "Continue an interrupted run")->group(run);
-  command->add_flag("--force", flags->force, "Overwrite the result of an earlier run")->group(run);
+  command
+      ->add_flag("--force", flags->force, "Overwrite the result of an earlier run, finished or not")
+      ->excludes(command->get_option("--resume"))
+      ->group(run);
   command
       ->add_flag("--keep-epochs", flags->keep_epochs, "Keep every epoch's weights in NAME.epochs/")
       ->group(run);
@@ -410,8 +430,7 @@ void add_train_command(CLI::App& app) {
   command->footer(
       "Example: fine-tune the shipped body on 500 images, then train the same without 25 of them\n"
       "  pumice train --init weights/fashion-mnist-allcnn-w0.25.safetensors --classes 0-4 "
-      "--per-class 100 "
-      "--out w.safetensors\n"
+      "--per-class 100 --batch 32 --rate 0.003 --weight-decay 0.02 --out w.safetensors\n"
       "  pumice train --init w.start.safetensors --forget-class 0 --forget-count 25 --out "
       "r.safetensors");
   command->callback([command, flags] { run_train(*command, *flags); });

@@ -142,7 +142,7 @@ Selection select(const DataSource& source, const SelectionOptions& options,
     const std::string& name = classes.names[static_cast<std::size_t>(new_label)];
     const auto available = static_cast<std::int64_t>(members.size());
     const std::int64_t taken = count.value_or(std::max<std::int64_t>(available - spared, 0));
-    if (taken < 1 || taken + spared > available) {
+    if (taken < 1 || spared > available || taken > available - spared) {
       fail(part_name(part), ": class '", name, "' has ", available, " examples, but ",
            std::max<std::int64_t>(taken, 1), spared ? text(" + ", spared, " for validation") : "",
            " are asked for");

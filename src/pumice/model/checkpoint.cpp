@@ -52,9 +52,6 @@ Checkpoint open_checkpoint(const std::filesystem::path& path) {
     if (file.tensors.size() != expected) {
       fail("has ", file.tensors.size(), " tensors, ", architecture.name, " has ", expected);
     }
-    if (weights.flat.scalar_type() != at::kFloat) {
-      fail("weights have type ", weights.flat.scalar_type(), ", must be float32");
-    }
     return {network, weights, file.metadata};
   } catch (const Error& reason) {
     fail(path.string(), ": ", reason.what());
@@ -86,12 +83,23 @@ void store(Metadata& metadata, const Normalization& normalization) {
   metadata["std"] = Json(normalization.deviation).dump();
 }
 
+namespace {
+// Names of folders may hold bytes that JSON cannot.
+std::string dump(const Json& json) {
+  try {
+    return json.dump();
+  } catch (const Json::exception&) {
+    fail("metadata: a path or class name is not valid UTF-8 and cannot be stored, rename it");
+  }
+}
+}  // namespace
+
 void store(Metadata& metadata, const DataRequest& request) {
-  metadata["data"] = to_json(request).dump();
+  metadata["data"] = dump(to_json(request));
 }
 
 void store(Metadata& metadata, const ClassTable& classes) {
-  metadata["class_names"] = Json(classes.names).dump();
+  metadata["class_names"] = dump(classes.names);
   metadata["original_labels"] = Json(classes.original_labels).dump();
 }
 

@@ -96,15 +96,18 @@ TensorRange parse_tensor(const std::string& file, const std::string& name, const
   const Json& shape = entry["shape"];
   if (!shape.is_array()) fail(where, ": shape must be a list");
   std::uint64_t bytes = c10::elementSize(type->type);
+  bool empty = false;  // a zero extent: no bytes, but the others must still be sane
   for (const Json& value : shape) {
     const std::uint64_t extent = unsigned_number(where, value, "shape");
     // Checked before multiplying: a product that wraps around would pass for a small tensor.
-    if (extent != 0 && bytes > data_size / extent) {
+    if (extent != 0 && bytes > std::max<std::uint64_t>(data_size, 1 << 20) / extent) {
       fail(where, ": shape asks for more than the ", data_size, " bytes of data in the file");
     }
-    bytes *= extent;
+    empty = empty || extent == 0;
+    bytes *= std::max<std::uint64_t>(extent, 1);
     range.shape.push_back(static_cast<std::int64_t>(extent));
   }
+  if (empty) bytes = 0;
   const Json& offsets = entry["data_offsets"];
   if (!offsets.is_array() || offsets.size() != 2) fail(where, ": data_offsets must be a pair");
   range.begin = unsigned_number(where, offsets[0], "data_offsets");

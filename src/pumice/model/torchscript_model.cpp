@@ -3,6 +3,7 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/script.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -124,7 +125,9 @@ at::Tensor TorchScriptModel::logits(const Weights& weights, const at::Tensor& in
   put(weights.tensors());
   torch::jit::IValue output;
   try {
-    output = self.module.forward({inputs});
+    // In the default layout: view() after a convolution, as many models have it, refuses
+    // channels-last.
+    output = self.module.forward({inputs.contiguous()});
   } catch (const std::exception& reason) {
     put(self.own_tensors);
     // The interpreter's message is a traceback that ends in the cause.
@@ -154,11 +157,17 @@ void TorchScriptModel::save(const std::filesystem::path& path, const Weights& we
   visit_parameters(copy, [&](const std::string&, const Slot&, at::Tensor tensor) {
     const auto [place, is_new] = entry_of.emplace(tensor.unsafeGetTensorImpl(), entry_of.size());
     if (is_new) tensor.copy_(values.at(place->second).detach());
+    tensor.requires_grad_();
   });
   AtomicFile file(path);
   const torch::jit::ExtraFilesMap extra{{metadata_entry, nlohmann::json(metadata).dump()}};
   try {
-    copy.save(file.temporary_path().string(), extra);
+    // To a stream: a path would become the name of the archive's inner folder, and the same model
+    // would not give the same bytes.
+    std::ofstream out(file.temporary_path(), std::ios::binary);
+    copy.save(out, extra);
+    out.close();
+    if (!out) fail(path.string(), ": cannot be written, is the disk full?");
   } catch (const c10::Error& reason) {
     fail(path.string(), ": cannot be written, ", first_line(reason.what_without_backtrace()));
   }

@@ -12,7 +12,8 @@
 namespace pumice {
 namespace {
 
-constexpr std::int64_t largest_shift = 4;  // pixels, of the augmentation
+constexpr std::int64_t largest_count = 1'000'000;  // of epochs, and of examples in a batch
+constexpr std::int64_t largest_shift = 4;          // pixels, of the augmentation
 
 at::Tensor index_of(const std::vector<std::int64_t>& order, std::int64_t first,
                     std::int64_t count) {
@@ -22,6 +23,15 @@ at::Tensor index_of(const std::vector<std::int64_t>& order, std::int64_t first,
 
 std::int64_t count_wrong(const at::Tensor& logits, const at::Tensor& labels) {
   return logits.argmax(1).ne(labels).sum().item<std::int64_t>();
+}
+
+// True for the first text, false for the second; anything else is an error.
+bool one_of(const nlohmann::json& json, const char* key, const char* first, const char* second) {
+  const std::string value = json.at(key);
+  if (value != first && value != second) {
+    fail("metadata: recipe '", key, "' = '", value, "', must be ", first, " or ", second);
+  }
+  return value == first;
 }
 
 void check_number(const char* name, double value, bool allowed, const char* rule) {
@@ -45,8 +55,10 @@ TrainingOptions finetuning_recipe() {
 }
 
 void check(const TrainingOptions& options) {
-  check_number("epochs", static_cast<double>(options.epochs), options.epochs >= 1, ">= 1");
-  check_number("batch", static_cast<double>(options.batch_size), options.batch_size >= 1, ">= 1");
+  check_number("epochs", static_cast<double>(options.epochs),
+               options.epochs >= 1 && options.epochs <= largest_count, "in 1 … 1,000,000");
+  check_number("batch", static_cast<double>(options.batch_size),
+               options.batch_size >= 1 && options.batch_size <= largest_count, "in 1 … 1,000,000");
   check_number("rate", options.rate, options.rate > 0, "> 0");
   check_number("momentum", options.momentum, options.momentum >= 0 && options.momentum < 1,
                "in [0, 1)");
@@ -84,9 +96,11 @@ TrainingOptions training_options_from_json(const nlohmann::json& json) {
         .rate = json.at("rate"),
         .momentum = json.at("momentum"),
         .weight_decay = json.at("weight_decay"),
-        .decay_centre = json.at("decay_centre") == "zero" ? DecayCentre::zero : DecayCentre::start,
-        .schedule = json.at("schedule") == "one-cycle" ? Schedule::one_cycle : Schedule::constant,
-        .update_statistics = json.at("batch_norm_statistics") == "trained",
+        .decay_centre =
+            one_of(json, "decay_centre", "zero", "start") ? DecayCentre::zero : DecayCentre::start,
+        .schedule = one_of(json, "schedule", "one-cycle", "constant") ? Schedule::one_cycle
+                                                                      : Schedule::constant,
+        .update_statistics = one_of(json, "batch_norm_statistics", "trained", "frozen"),
         .augment = json.at("augment"),
         .epochs_after_zero_error = std::nullopt,
         .seed = json.at("seed"),
@@ -255,6 +269,12 @@ std::optional<EpochReport> Training::run_epoch(const std::function<bool(std::int
       fail("model: ", logits.size(1), " outputs, but the data have ", dataset_.classes.size(),
            " classes");
     }
+    if (!logits.requires_grad()) {
+      fail(
+          "model: its outputs do not depend on its weights as far as gradients can tell; was it "
+          "saved "
+          "with torch.no_grad() or detach()?");
+    }
     const at::Tensor loss = at::cross_entropy_loss(logits, labels);
     const double value = loss.item<double>();
     if (!std::isfinite(value)) explain_divergence(report.epoch, inputs);
@@ -275,6 +295,16 @@ std::optional<EpochReport> Training::run_epoch(const std::function<bool(std::int
     if (!on_batch(first + size)) return {};
   }
 
+  // The last step of an epoch shows in no loss; without this it could be stored as a good state.
+  bool finite = flat.isfinite().all().item<bool>() && velocity.isfinite().all().item<bool>();
+  for (const auto& [name, tensor] : model_.buffers()) {
+    finite = finite && (!tensor.is_floating_point() || tensor.isfinite().all().item<bool>());
+  }
+  if (!finite) {
+    fail("training: weights or batch-norm statistics are not finite after epoch ", report.epoch,
+         " (rate ", options_.rate,
+         "); the rate is too high, or a batch has too few values for its own statistics");
+  }
   state_.weights.flat = flat;
   state_.velocity = velocity;
   report.loss = loss_sum / static_cast<double>(count);

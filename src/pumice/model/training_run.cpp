@@ -1,5 +1,7 @@
 #include "pumice/model/training_run.h"
 
+#include <ATen/Parallel.h>
+
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -34,6 +36,7 @@ Json fingerprint(const TrainingSet& set, const Normalization& normalization,
           {"excluded examples", excluded.hex()},
           {"replace", set.replace},
           {"start", init_digest},
+          {"number of threads", at::get_num_threads()},
           {"normalisation", {normalization.mean, normalization.deviation}}};
 }
 
@@ -104,10 +107,12 @@ std::string epoch_line(const EpochReport& report) {
               ", ", duration_text(report.seconds));
 }
 
-// True if `out` is the result of just this run.
+// True if `out` is the result of just this run. Which examples were left out is not stored, so a
+// run that leaves some out cannot be recognised.
 bool is_result_of(const fs::path& out, const Metadata& wanted) {
+  if (wanted.contains("excluded")) return false;
   const Metadata found = open_checkpoint(out).metadata;
-  for (const char* key : {"recipe", "init_digest", "data_digest", "excluded"}) {
+  for (const char* key : {"recipe", "init_digest", "data_digest", "excluded", "mean", "std"}) {
     const auto expected = wanted.find(key);
     const auto stored = found.find(key);
     if ((expected == wanted.end()) != (stored == found.end())) return false;
@@ -162,18 +167,26 @@ TrainingRunSummary run_training(Model& model, Weights& weights, const TrainingSe
   const bool resuming = options.resume && fs::exists(resume_path(out));
   if (options.resume && !resuming && fs::exists(out)) {
     if (!is_result_of(out, metadata)) {
-      fail(out.string(), ": is the result of another run; give another --out, or --force");
+      fail(out.string(),
+           ": exists, and is not known to be the result of this very run; give another --out, "
+           "or --force in place of --resume");
     }
     summary.status = TrainingRunStatus::already_finished;
     return summary;
   }
+  if (options.force) {
+    // Nothing of the run before may be taken for this one's.
+    fs::remove(out);
+    fs::remove(resume_path(out));
+    fs::remove_all(epoch_path(out, 1).parent_path());
+  }
+  // Also when resuming (before the state brings its own statistics): the start must be this run's.
+  Metadata start_metadata = metadata;
+  start_metadata["start"] = "true";
+  model.save(start_path(out), weights, start_metadata);
   if (resuming) {
     training.restore(read_state(resume_path(out), model, weights, run));
     summary.resumed_after = static_cast<std::int64_t>(training.state().history.size());
-  } else {
-    Metadata start_metadata = metadata;
-    start_metadata["start"] = "true";
-    model.save(start_path(out), weights, start_metadata);
   }
   if (options.keep_epochs) fs::create_directories(epoch_path(out, 1).parent_path());
   // A kill between state and log may have left the log one line short.

@@ -51,6 +51,10 @@ Weights gather_weights(std::shared_ptr<const WeightLayout> layout,
       fail("weights: parameter '", entry.name, "' has shape ", found->second.sizes(),
            ", must have ", at::IntArrayRef(entry.shape));
     }
+    if (found->second.scalar_type() != at::kFloat) {
+      fail("weights: parameter '", entry.name, "' has type ", found->second.scalar_type(),
+           ", must be float32");
+    }
     parts.push_back(found->second.detach().reshape({-1}));
   }
   return {std::move(layout), at::cat(parts)};

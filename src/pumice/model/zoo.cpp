@@ -215,7 +215,10 @@ void Network::set_buffers(const std::vector<NamedTensor>& buffers) {
       fail("buffers: '", name, "' has shape ", found->second.sizes(), ", must have ",
            tensor.sizes());
     }
-    tensor = found->second.to(at::kFloat).clone();
+    if (found->second.scalar_type() != at::kFloat) {
+      fail("buffers: '", name, "' has type ", found->second.scalar_type(), ", must be float32");
+    }
+    tensor = found->second.clone();
   }
 }
 
@@ -252,7 +255,7 @@ Weights fresh_weights(const Network& network, std::uint64_t seed) {
     at::Generator& generator = entry.name.starts_with(network.head() + ".") ? head : body;
     at::Tensor values = weights.flat.narrow(0, entry.offset, entry.count);
     const bool is_bias = entry.name.ends_with(".bias");
-    const bool is_norm = network.layout().find(entry.name) && entry.shape.size() == 1 && !is_bias;
+    const bool is_norm = entry.shape.size() == 1 && !is_bias;
     if (is_norm) {
       values.fill_(1);
       inputs = 0;  // its shift stays 0
