@@ -8,12 +8,14 @@
 #include "pumice/core/error.h"
 #include "pumice/model/checkpoint.h"
 #include "pumice/model/torchscript_model.h"
+#include "refusal.h"
 #include "temporary_folder.h"
 
 namespace pumice {
 namespace {
 
 using testing::load_npy;
+using testing::refusal;
 using testing::run_command;
 using testing::save_npy;
 using testing::TemporaryFolder;
@@ -27,15 +29,6 @@ std::filesystem::path make_model(const TemporaryFolder& folder, const std::strin
   const auto result = run_command(reference + "torchscript " + kind + " " + path.string());
   EXPECT_EQ(result.exit_code, 0) << result.error;
   return path;
-}
-
-std::string refusal(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
 }
 
 TEST(TorchScriptModelFull, TracedAndScriptedModelsLoadWithTheirWeightsInOrder) {

@@ -12,6 +12,7 @@
 #include "pumice/model/training.h"
 #include "pumice/model/training_run.h"
 #include "pumice/model/zoo.h"
+#include "refusal.h"
 #include "small_data.h"
 #include "temporary_folder.h"
 
@@ -19,6 +20,7 @@ namespace pumice {
 namespace {
 
 using testing::blob_dataset;
+using testing::refusal;
 using testing::TemporaryFolder;
 
 bool always(std::int64_t) {
@@ -45,15 +47,6 @@ Weights train(const TrainingOptions& options, const Dataset& data,
                     Normalization{{0.3}, {0.3}}, options);
   while (!training.finished()) training.run_epoch(always);
   return training.state().weights;
-}
-
-std::string refusal(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
 }
 
 TEST(TrainingFull, StepsEqualThoseOfAnIndependentOptimiser) {

@@ -6,27 +6,20 @@
 #include "pumice/core/error.h"
 #include "pumice/model/checkpoint.h"
 #include "pumice/model/zoo.h"
+#include "refusal.h"
 #include "temporary_folder.h"
 
 namespace pumice {
 namespace {
 
 using testing::load_npy;
+using testing::refusal;
 using testing::run_command;
 using testing::save_npy;
 using testing::TemporaryFolder;
 
 const std::string reference =
     std::string(PUMICE_PYTHON) + " " PUMICE_SOURCE_DIR "/tests/fixtures/reference_networks.py ";
-
-std::string refusal(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
 
 TEST(Zoo, WeightCountsAreThoseOfThePublishedNetworks) {
   EXPECT_EQ(Network({.name = "resnet18", .width = 0.4, .classes = 5}).layout().total(), 1'787'741);
