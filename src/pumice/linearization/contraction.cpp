@@ -1,0 +1,463 @@
+#include "pumice/linearization/contraction.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <utility>
+
+#include "pumice/core/error.h"
+#include "pumice/core/suggestion.h"
+#include "pumice/linalg/blas.h"
+#include "pumice/linearization/class_products.h"
+
+namespace pumice {
+namespace {
+
+constexpr std::array<std::pair<Contraction, const char*>, 4> names{
+    {{Contraction::explicit_rows, "explicit"},
+     {Contraction::hadamard, "hadamard"},
+     {Contraction::class_sharing, "class-sharing"},
+     {Contraction::linear_tail, "linear-tail"}}};
+
+// Columns of the panel that explicit rows are formed in: wide enough for the product to run at full
+// speed.
+constexpr std::int64_t good_panel_width = 16384;
+// Examples of the right side whose B is transformed at once; the result stays in the second-level
+// cache.
+constexpr std::int64_t transformed_values = 64 << 10;
+
+// Examples that make it worth waking another thread, for so many operations each.
+std::int64_t grain(std::int64_t operations) {
+  return std::max<std::int64_t>(1, (64 << 10) / std::max<std::int64_t>(1, operations));
+}
+
+struct Range {
+  std::int64_t begin, end;
+  std::int64_t size() const { return end - begin; }
+};
+
+std::int64_t seeds_of(const StoredSignals& signals) {
+  return signals.gradients.size(2);
+}
+std::int64_t examples_of(const StoredSignals& signals) {
+  return signals.gradients.size(0);
+}
+
+// Patches of one example and group, all uses stacked: T × range.width().
+template <typename Scalar>
+void example_patches(const Layer& layer, const StoredSignals& signals, std::int64_t example,
+                     std::int64_t group, const PatchRange& range, Scalar* patches) {
+  for (std::size_t use = 0; use < layer.unfoldings.size(); ++use) {
+    const Unfolding& unfolding = layer.unfoldings[use];
+    const Scalar* input = signals.inputs[use].data_ptr<Scalar>() + example * unfolding.input_size();
+    unfold(unfolding, input, group, range, patches);
+    patches += unfolding.positions() * range.width();
+  }
+}
+
+template <typename Scalar>
+at::Tensor patches_of(const Layer& layer, const StoredSignals& signals, Range examples,
+                      std::int64_t group) {
+  const PatchRange whole = whole_patch(layer.unfoldings.front());
+  at::Tensor patches =
+      at::empty({examples.size() * layer.positions, layer.columns}, signals.gradients.options());
+  Scalar* to = patches.data_ptr<Scalar>();
+  at::parallel_for(0, examples.size(), grain(4 * layer.positions * layer.columns),
+                   [&](std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t i = begin; i < end; ++i) {
+                       example_patches(layer, signals, examples.begin + i, group, whole,
+                                       to + i * layer.positions * layer.columns);
+                     }
+                   });
+  return patches;
+}
+
+template <typename Scalar>
+void form_rows_as(const Layer& layer, const StoredSignals& signals, const PatchRange& range,
+                  Scalar* rows) {
+  const std::int64_t seeds = seeds_of(signals);
+  const std::int64_t width = range.width();
+  const std::int64_t group_outputs = layer.outputs / layer.groups;
+  const Scalar* gradients = signals.gradients.data_ptr<Scalar>();
+  SerialBlas serial;
+  at::parallel_for(0, examples_of(signals), grain(seeds * layer.positions * layer.outputs * width),
+                   [&](std::int64_t begin, std::int64_t end) {
+                     std::vector<Scalar> patches(static_cast<std::size_t>(layer.positions * width));
+                     for (std::int64_t i = begin; i < end; ++i) {
+                       const Scalar* b = gradients + i * layer.positions * seeds * layer.outputs;
+                       Scalar* row = rows + i * seeds * layer.outputs * width;
+                       for (std::int64_t group = 0; group < layer.groups; ++group) {
+                         example_patches(layer, signals, i, group, range, patches.data());
+                         if (layer.groups == 1) {  // all seeds at once: (S·O)×T times T×K
+                           gemm(Transpose::yes, Transpose::no, seeds * layer.outputs, width,
+                                layer.positions, b, seeds * layer.outputs, patches.data(), width, 0,
+                                row, width);
+                           continue;
+                         }
+                         for (std::int64_t s = 0; s < seeds; ++s) {
+                           gemm(Transpose::yes, Transpose::no, group_outputs, width,
+                                layer.positions, b + s * layer.outputs + group * group_outputs,
+                                seeds * layer.outputs, patches.data(), width, 0,
+                                row + (s * layer.outputs + group * group_outputs) * width, width);
+                         }
+                       }
+                     }
+                   });
+}
+
+void contract_explicitly(const Layer& layer, const StoredSignals& left, const StoredSignals& right,
+                         const ContractionOptions& options, at::Tensor& sum) {
+  const bool symmetric = &left == &right;
+  const std::int64_t rows = sum.size(0) + (symmetric ? 0 : sum.size(1));
+  const std::int64_t value_size = sum.element_size();
+  const std::int64_t affordable = options.workspace / (rows * value_size);
+  for (const PatchRange& range : column_panels(layer, std::min(affordable, good_panel_width))) {
+    const auto formed = [&](const StoredSignals& signals) {
+      at::Tensor panel = at::empty(
+          {examples_of(signals) * seeds_of(signals), layer.outputs * range.width()}, sum.options());
+      form_rows(layer, signals, range, panel);
+      if (options.scale) panel.mul_(in_range(layer, *options.scale, range));
+      return panel;
+    };
+    const at::Tensor left_panel = formed(left);
+    if (symmetric) {
+      contract_rows(left_panel, left_panel, sum);
+    } else {
+      contract_rows(left_panel, formed(right), sum);
+    }
+  }
+}
+
+// Rectangles of pairs of examples. In the symmetric case only those that touch the lower triangle.
+struct Tile {
+  Range left, right;
+  bool diagonal;  // left and right are the same examples of a symmetric kernel
+};
+
+std::vector<Tile> tiles(std::int64_t left, std::int64_t right, std::int64_t size, bool symmetric) {
+  std::vector<Tile> all;
+  for (std::int64_t j = 0; j < right; j += size) {
+    for (std::int64_t i = symmetric ? j : 0; i < left; i += size) {
+      all.push_back(
+          {{i, std::min(i + size, left)}, {j, std::min(j + size, right)}, symmetric && i == j});
+    }
+  }
+  return all;
+}
+
+// A Aᵀ of a tile: (examples·T) × (examples·T). On the diagonal of a symmetric kernel, blocks above
+// the diagonal are undefined.
+template <typename Scalar>
+at::Tensor patch_products(const Tile& tile, std::int64_t positions, const at::Tensor& left,
+                          const at::Tensor& right) {
+  at::Tensor products = at::empty({left.size(0), right.size(0)}, left.options());
+  Scalar* to = products.data_ptr<Scalar>();
+  const std::int64_t columns = left.size(1);
+  if (!tile.diagonal) {
+    gemm(Transpose::no, Transpose::yes, left.size(0), right.size(0), columns,
+         left.data_ptr<Scalar>(), columns, right.data_ptr<Scalar>(), columns, 0, to, right.size(0));
+    return products;
+  }
+  const std::int64_t size = left.size(0);
+  syrk(size, columns, left.data_ptr<Scalar>(), columns, 0, to, size);
+  for (std::int64_t row = 0; row < size; ++row) {  // complete the blocks of one example
+    const std::int64_t end = (row / positions + 1) * positions;
+    for (std::int64_t column = row + 1; column < end; ++column) {
+      to[row * size + column] = to[column * size + row];
+    }
+  }
+  return products;
+}
+
+// How many examples a tile may have on each side for `values(size)` to stay within the workspace.
+template <typename Values>
+std::int64_t tile_size(std::int64_t workspace, std::int64_t value_size, std::int64_t largest,
+                       const Values& values) {
+  std::int64_t size = largest;
+  while (size > 1 && values(size) * value_size > workspace) size = (size + 1) / 2;
+  return size;
+}
+
+// One value of Values for a class-sharing or Hadamard tile of `size` examples a side.
+std::int64_t sharing_values(const Layer& layer, std::int64_t size) {
+  const std::int64_t rows = size * layer.positions;
+  return 2 * rows * layer.columns + rows * rows;
+}
+
+std::int64_t hadamard_values(const Layer& layer, std::int64_t seeds, std::int64_t size) {
+  const std::int64_t rows = size * layer.positions;
+  return 2 * rows * layer.columns + rows * rows + rows * rows * seeds * seeds;
+}
+
+template <typename Scalar>
+void share_classes(const Layer& layer, const StoredSignals& left, const StoredSignals& right,
+                   const ContractionOptions& options, at::Tensor& sum) {
+  const bool symmetric = &left == &right;
+  const std::int64_t seeds = seeds_of(left);
+  const std::int64_t positions = layer.positions;
+  const std::int64_t group_outputs = layer.outputs / layer.groups;
+  const std::int64_t b_ld = seeds * layer.outputs;  // from one position to the next
+  const std::int64_t u_ld = seeds * group_outputs;
+  const std::int64_t at_once = std::max<std::int64_t>(1, transformed_values / (positions * u_ld));
+  const std::int64_t size =
+      tile_size(options.workspace, sum.element_size(), 128,
+                [&](std::int64_t examples) { return sharing_values(layer, examples); });
+  const Scalar* left_b = left.gradients.data_ptr<Scalar>();
+  const Scalar* right_b = right.gradients.data_ptr<Scalar>();
+  Scalar* out = sum.data_ptr<Scalar>();
+  const std::int64_t out_ld = sum.size(1);
+
+  for (std::int64_t group = 0; group < layer.groups; ++group) {
+    const std::int64_t from_output = group * group_outputs;
+    for (const Tile& tile : tiles(examples_of(left), examples_of(right), size, symmetric)) {
+      const at::Tensor left_patches = patches_of<Scalar>(layer, left, tile.left, group);
+      const at::Tensor right_patches =
+          tile.diagonal ? left_patches : patches_of<Scalar>(layer, right, tile.right, group);
+      const at::Tensor products =
+          patch_products<Scalar>(tile, positions, left_patches, right_patches);
+      const std::int64_t products_ld = products.size(1);
+      SerialBlas serial;
+      const std::int64_t work = tile.right.size() * positions * (positions + seeds) * u_ld;
+      at::parallel_for(0, tile.left.size(), grain(work), [&](std::int64_t begin, std::int64_t end) {
+        std::vector<Scalar> transformed(static_cast<std::size_t>(at_once * positions * u_ld));
+        for (std::int64_t i = begin; i < end; ++i) {
+          const Scalar* of_example = products.data_ptr<Scalar>() + i * positions * products_ld;
+          const Scalar* b = left_b + (tile.left.begin + i) * positions * b_ld + from_output;
+          const std::int64_t last = tile.diagonal ? i + 1 : tile.right.size();
+          for (std::int64_t j = 0; j < last; j += at_once) {
+            const std::int64_t count = std::min(at_once, last - j);
+            // U (count·T × S·O) = (A_i A_jᵀ)ᵀ B_i
+            for (std::int64_t s = 0; s < (layer.groups == 1 ? 1 : seeds); ++s) {
+              gemm(Transpose::yes, Transpose::no, count * positions,
+                   layer.groups == 1 ? u_ld : group_outputs, positions, of_example + j * positions,
+                   products_ld, b + s * layer.outputs, b_ld, 0,
+                   transformed.data() + s * group_outputs, u_ld);
+            }
+            for (std::int64_t k = 0; k < count; ++k) {
+              add_class_products(
+                  seeds, positions, group_outputs, transformed.data() + k * positions * u_ld, u_ld,
+                  group_outputs,
+                  right_b + (tile.right.begin + j + k) * positions * b_ld + from_output, b_ld,
+                  layer.outputs,
+                  out + (tile.left.begin + i) * seeds * out_ld + (tile.right.begin + j + k) * seeds,
+                  out_ld);
+            }
+          }
+        }
+      });
+    }
+  }
+}
+
+template <typename Scalar>
+void multiply_hadamard(const Layer& layer, const StoredSignals& left, const StoredSignals& right,
+                       const ContractionOptions& options, at::Tensor& sum) {
+  const bool symmetric = &left == &right;
+  const std::int64_t seeds = seeds_of(left);
+  const std::int64_t positions = layer.positions;
+  const std::int64_t group_outputs = layer.outputs / layer.groups;
+  const std::int64_t size =
+      tile_size(options.workspace, sum.element_size(), 512,
+                [&](std::int64_t examples) { return hadamard_values(layer, seeds, examples); });
+  Scalar* out = sum.data_ptr<Scalar>();
+  const std::int64_t out_ld = sum.size(1);
+
+  for (std::int64_t group = 0; group < layer.groups; ++group) {
+    for (const Tile& tile : tiles(examples_of(left), examples_of(right), size, symmetric)) {
+      const at::Tensor left_patches = patches_of<Scalar>(layer, left, tile.left, group);
+      const at::Tensor right_patches =
+          tile.diagonal ? left_patches : patches_of<Scalar>(layer, right, tile.right, group);
+      const at::Tensor products =
+          patch_products<Scalar>(tile, positions, left_patches, right_patches);
+      // B Bᵀ with rows (example, position, seed)
+      const std::int64_t left_rows = tile.left.size() * positions * seeds;
+      const std::int64_t right_rows = tile.right.size() * positions * seeds;
+      const at::Tensor overlaps = at::empty({left_rows, right_rows}, sum.options());
+      const auto of = [&](const StoredSignals& signals, const Range& examples) {
+        return signals.gradients.data_ptr<Scalar>() +
+               examples.begin * positions * seeds * layer.outputs + group * group_outputs;
+      };
+      gemm(Transpose::no, Transpose::yes, left_rows, right_rows, group_outputs, of(left, tile.left),
+           layer.outputs, of(right, tile.right), layer.outputs, 0, overlaps.data_ptr<Scalar>(),
+           right_rows);
+      const std::int64_t work = positions * seeds * right_rows;
+      at::parallel_for(0, tile.left.size(), grain(work), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t last = tile.diagonal ? i + 1 : tile.right.size();
+          for (std::int64_t t = 0; t < positions; ++t) {
+            const Scalar* weights =
+                products.data_ptr<Scalar>() + (i * positions + t) * products.size(1);
+            for (std::int64_t s = 0; s < seeds; ++s) {
+              const Scalar* overlap =
+                  overlaps.data_ptr<Scalar>() + ((i * positions + t) * seeds + s) * right_rows;
+              Scalar* row =
+                  out + ((tile.left.begin + i) * seeds + s) * out_ld + tile.right.begin * seeds;
+              for (std::int64_t j = 0; j < last; ++j) {
+                for (std::int64_t u = 0; u < positions; ++u) {
+                  const Scalar weight = weights[j * positions + u];
+                  const Scalar* from = overlap + (j * positions + u) * seeds;
+                  for (std::int64_t r = 0; r < seeds; ++r) row[j * seeds + r] += weight * from[r];
+                }
+              }
+            }
+          }
+        }
+      });
+    }
+  }
+}
+
+}  // namespace
+
+std::string contraction_name(Contraction contraction) {
+  for (const auto& [value, name] : names) {
+    if (value == contraction) return name;
+  }
+  assert(false);
+  return {};
+}
+
+Contraction contraction_named(const std::string& name) {
+  std::vector<std::string> known;
+  for (const auto& [value, known_name] : names) {
+    if (name == known_name) return value;
+    known.emplace_back(known_name);
+  }
+  fail("contraction: '", name, "' is unknown", suggestion(name, known));
+}
+
+Layer pooled_layer(const Layer& layer) {
+  Layer pooled = layer;
+  pooled.positions = 1;
+  pooled.unfoldings = {Unfolding{.channels = layer.columns * layer.groups, .groups = layer.groups}};
+  return pooled;
+}
+
+at::Tensor pooled_patches(const Layer& layer, const std::vector<at::Tensor>& inputs) {
+  const std::int64_t examples = inputs.front().size(0);
+  at::Tensor pooled = at::empty({examples, layer.groups, layer.columns}, inputs.front().options());
+  StoredSignals signals{inputs, at::empty({examples, 0, 1, 1}, inputs.front().options())};
+  AT_DISPATCH_FLOATING_TYPES(pooled.scalar_type(), "pooled_patches", [&] {
+    for (std::int64_t i = 0; i < examples; ++i) {
+      for (std::int64_t group = 0; group < layer.groups; ++group) {
+        const at::Tensor patches = patches_of<scalar_t>(layer, signals, {i, i + 1}, group);
+        pooled[i][group].copy_(patches.sum(0));
+      }
+    }
+  });
+  return pooled.view({examples, -1});
+}
+
+std::vector<PatchRange> column_panels(const Layer& layer, std::int64_t width) {
+  const Unfolding& unfolding = layer.unfoldings.front();
+  const std::int64_t channels = unfolding.group_channels();
+  const std::int64_t each = std::max<std::int64_t>(1, width / layer.outputs);
+  std::vector<PatchRange> all;
+  if (each >= channels) {
+    const std::int64_t taps = each / channels;
+    for (std::int64_t tap = 0; tap < unfolding.taps(); tap += taps) {
+      all.push_back({tap, std::min(tap + taps, unfolding.taps()), 0, channels});
+    }
+    return all;
+  }
+  for (std::int64_t tap = 0; tap < unfolding.taps(); ++tap) {
+    for (std::int64_t channel = 0; channel < channels; channel += each) {
+      all.push_back({tap, tap + 1, channel, std::min(channel + each, channels)});
+    }
+  }
+  return all;
+}
+
+at::Tensor range_view(const Layer& layer, const at::Tensor& columns, const PatchRange& range) {
+  return columns.view({layer.outputs, layer.unfoldings.front().taps(), -1})
+      .narrow(1, range.tap_begin, range.tap_end - range.tap_begin)
+      .narrow(2, range.channel_begin, range.channel_end - range.channel_begin);
+}
+
+at::Tensor in_range(const Layer& layer, const at::Tensor& columns, const PatchRange& range) {
+  return range_view(layer, columns, range).reshape({-1});
+}
+
+void form_rows(const Layer& layer, const StoredSignals& signals, const PatchRange& range,
+               at::Tensor& rows) {
+  assert(rows.is_contiguous() && rows.size(1) == layer.outputs * range.width());
+  AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "form_rows", [&] {
+    form_rows_as<scalar_t>(layer, signals, range, rows.data_ptr<scalar_t>());
+  });
+}
+
+void contract(const Layer& layer, Contraction contraction, const StoredSignals& left,
+              const StoredSignals& right, const ContractionOptions& options, at::Tensor& sum) {
+  assert(sum.is_contiguous() && sum.scalar_type() == left.gradients.scalar_type());
+  if (contraction == Contraction::explicit_rows) {
+    return contract_explicitly(layer, left, right, options, sum);
+  }
+  assert(!options.scale);
+  AT_DISPATCH_FLOATING_TYPES(sum.scalar_type(), "contract", [&] {
+    if (contraction == Contraction::class_sharing) {
+      share_classes<scalar_t>(layer, left, right, options, sum);
+    } else {
+      multiply_hadamard<scalar_t>(layer, left, right, options, sum);
+    }
+  });
+}
+
+std::int64_t minimal_workspace(const Layer& layer, Contraction contraction, std::int64_t seeds,
+                               std::int64_t left_examples, std::int64_t right_examples,
+                               std::int64_t scalar_size) {
+  switch (contraction) {
+    case Contraction::explicit_rows:
+      return (left_examples + right_examples) * seeds * layer.outputs * scalar_size;
+    case Contraction::class_sharing:
+      return sharing_values(layer, 1) * scalar_size;
+    case Contraction::hadamard:
+      return hadamard_values(layer, seeds, 1) * scalar_size;
+    case Contraction::linear_tail:
+      return hadamard_values(pooled_layer(layer), seeds, 1) * scalar_size;
+  }
+  return 0;
+}
+
+void contract_rows(const at::Tensor& left, const at::Tensor& right, at::Tensor& sum) {
+  assert(left.is_contiguous() && right.is_contiguous() && sum.is_contiguous());
+  AT_DISPATCH_FLOATING_TYPES(sum.scalar_type(), "contract_rows", [&] {
+    const std::int64_t columns = left.size(1);
+    if (left.is_same(right)) {
+      syrk(left.size(0), columns, left.data_ptr<scalar_t>(), columns, scalar_t{1},
+           sum.data_ptr<scalar_t>(), sum.size(1));
+    } else {
+      gemm(Transpose::no, Transpose::yes, left.size(0), right.size(0), columns,
+           left.data_ptr<scalar_t>(), columns, right.data_ptr<scalar_t>(), columns, scalar_t{1},
+           sum.data_ptr<scalar_t>(), sum.size(1));
+    }
+  });
+}
+
+double contraction_flops(const Layer& layer, Contraction contraction, double pairs,
+                         std::int64_t seeds) {
+  const auto t = static_cast<double>(layer.positions);
+  const auto k = static_cast<double>(layer.columns);
+  const auto s = static_cast<double>(seeds);
+  const auto o = static_cast<double>(layer.outputs / layer.groups);
+  const auto groups = static_cast<double>(layer.groups);
+  switch (contraction) {
+    case Contraction::explicit_rows:
+      return 2 * pairs * groups * s * s * o * k;
+    case Contraction::hadamard:
+      return 2 * pairs * groups * (t * t * k + s * s * t * t * (o + 1));
+    case Contraction::class_sharing:
+      return 2 * pairs * groups * (t * t * k + s * t * t * o + s * s * t * o);
+    case Contraction::linear_tail:
+      return 2 * pairs * groups * (k + s * s * (o + 1));
+  }
+  return 0;
+}
+
+double row_flops(const Layer& layer, double examples, std::int64_t seeds) {
+  return 2 * examples * static_cast<double>(seeds * layer.positions * layer.weights());
+}
+
+}  // namespace pumice

@@ -1,0 +1,160 @@
+#include "pumice/linearization/row_stream.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "pumice/core/error.h"
+#include "pumice/core/memory.h"
+#include "pumice/linearization/class_products.h"
+
+namespace pumice {
+namespace {
+
+constexpr std::int64_t most_memory = std::int64_t{256} << 20;
+constexpr std::int64_t largest_chunk = 16;
+constexpr std::int64_t panel_columns = 16384;
+
+std::vector<KernelPart> all_parts(const LayerTable& table) {
+  std::vector<KernelPart> parts;
+  for (std::size_t i = 0; i < table.layers.size(); ++i) {
+    KernelPart part;
+    part.layer = i;
+    part.storage = Storage::signals;
+    parts.push_back(part);
+  }
+  KernelPart block;
+  block.kind = KernelPart::Kind::vectors;
+  if (table.vectors.columns > 0) parts.push_back(block);
+  block.kind = KernelPart::Kind::slow;
+  if (table.slow.columns > 0) parts.push_back(block);
+  return parts;
+}
+
+// Bytes of one example: on its way through the network, and its signals, and one panel of rows.
+std::int64_t bytes_each(const Examples& examples) {
+  const auto size = static_cast<std::int64_t>(examples.weights.flat.element_size());
+  const std::int64_t seeds = examples.rows_each();
+  std::int64_t values = 0, widest = 0;
+  for (const Layer& layer : examples.table.layers) {
+    values += layer.input_size() + seeds * layer.gradient_size();
+    widest = std::max(widest, std::min(layer.weights(), std::max(panel_columns, layer.outputs)));
+  }
+  values += 2 * seeds * widest;
+  return passing_bytes(examples.table, seeds, size) + values * size;
+}
+
+}  // namespace
+
+void stream_rows(const Examples& examples, const RowStreamOptions& options,
+                 const std::function<void(const RowPanel&)>& visit) {
+  const std::int64_t memory =
+      std::min(most_memory, options.memory ? *options.memory : available_memory() / 2);
+  const std::int64_t each = bytes_each(examples);
+  if (options.memory && each > *options.memory) {
+    fail("memory: ", bytes_text(static_cast<double>(*options.memory)),
+         " is too little, one example needs ", bytes_text(static_cast<double>(each)));
+  }
+  const std::int64_t chunk = std::clamp<std::int64_t>(memory / each, 1, largest_chunk);
+  const std::vector<KernelPart> parts = all_parts(examples.table);
+  for (std::int64_t first = 0; first < examples.count(); first += chunk) {
+    const std::int64_t count = std::min(chunk, examples.count() - first);
+    std::vector<StoredPart> stored =
+        gather(examples, first, first + count, parts, count, {}, nullptr);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      RowPanel panel{first, count, nullptr, {}, nullptr, {}};
+      if (parts[i].kind != KernelPart::Kind::layer) {
+        panel.block = parts[i].kind == KernelPart::Kind::vectors ? &examples.table.vectors
+                                                                 : &examples.table.slow;
+        panel.rows = stored[i].rows;
+        visit(panel);
+        continue;
+      }
+      panel.layer = &examples.table.layers[parts[i].layer];
+      for (const PatchRange& range : column_panels(*panel.layer, panel_columns)) {
+        panel.range = range;
+        panel.rows = at::empty({count * examples.rows_each(), panel.layer->outputs * range.width()},
+                               stored[i].signals.gradients.options());
+        form_rows(*panel.layer, stored[i].signals, range, panel.rows);
+        visit(panel);
+      }
+      stored[i] = {};
+    }
+    if (options.progress) {
+      options.progress(static_cast<double>(first + count) / static_cast<double>(examples.count()));
+    }
+  }
+}
+
+at::Tensor panel_factors(const RowPanel& panel, const WeightLayout& layout,
+                         const at::Tensor& flat) {
+  if (panel.block) return block_factors(*panel.block, layout, flat);
+  return in_range(*panel.layer, layer_factors(*panel.layer, layout, flat), panel.range);
+}
+
+void check_variance(const at::Tensor& variance, std::int64_t weights) {
+  if (variance.dim() != 1 || variance.numel() != weights) {
+    fail("variance: shape ", variance.sizes(), ", must be ", weights, " values");
+  }
+  if (!variance.isfinite().all().item<bool>() || variance.min().item<double>() < 0) {
+    fail("variance: smallest value ", variance.min().item<double>(),
+         ", all must be finite and >= 0");
+  }
+}
+
+at::Tensor query_blocks(const Examples& examples, const at::Tensor& variance,
+                        const RowStreamOptions& options) {
+  const std::int64_t seeds = examples.rows_each();
+  const WeightLayout& layout = *examples.weights.layout;
+  const at::Tensor deviation = variance.sqrt().to(examples.weights.flat.scalar_type());
+  at::Tensor blocks = at::zeros({examples.count(), seeds, seeds}, at::kDouble);
+  stream_rows(examples, options, [&](const RowPanel& panel) {
+    const at::Tensor rows = panel.rows * panel_factors(panel, layout, deviation);
+    const std::int64_t width = rows.size(1);
+    at::Tensor part = at::zeros({panel.examples, seeds, seeds}, rows.options());
+    AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "query_blocks", [&] {
+      at::parallel_for(0, panel.examples, 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const scalar_t* own = rows.data_ptr<scalar_t>() + i * seeds * width;
+          add_class_products(seeds, 1, width, own, 0, width, own, 0, width,
+                             part.data_ptr<scalar_t>() + i * seeds * seeds, seeds);
+        }
+      });
+    });
+    blocks.narrow(0, panel.first_example, panel.examples).add_(part);
+  });
+  return blocks;
+}
+
+at::Tensor sum_of_squares(const Examples& examples, const RowStreamOptions& options) {
+  const WeightLayout& layout = *examples.weights.layout;
+  at::Tensor sums = at::zeros({layout.total()}, at::kDouble);
+  // Layers are summed in their own order of columns, and put in the layout's at the end.
+  std::vector<at::Tensor> by_layer;
+  for (const Layer& layer : examples.table.layers) {
+    by_layer.push_back(at::zeros({layer.weights()}, at::kDouble));
+  }
+  stream_rows(examples, options, [&](const RowPanel& panel) {
+    const at::Tensor squares = panel.rows.square().sum(0);
+    if (panel.layer) {
+      const auto position = static_cast<std::size_t>(panel.layer - examples.table.layers.data());
+      at::Tensor target = range_view(*panel.layer, by_layer[position], panel.range);
+      target.add_(squares.view(target.sizes()));
+      return;
+    }
+    for (std::size_t i = 0; i < panel.block->entries.size(); ++i) {
+      const auto& entry = layout.entries()[panel.block->entries[i]];
+      sums.narrow(0, entry.offset, entry.count)
+          .add_(squares.narrow(0, panel.block->offsets[i], entry.count));
+    }
+  });
+  for (std::size_t i = 0; i < by_layer.size(); ++i) {
+    const Layer& layer = examples.table.layers[i];
+    const auto& entry = layout.entries()[layer.entry];
+    sums.narrow(0, entry.offset, entry.count).add_(to_entry_order(layer, by_layer[i]));
+  }
+  return sums;
+}
+
+}  // namespace pumice

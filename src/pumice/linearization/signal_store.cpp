@@ -1,0 +1,234 @@
+#include "pumice/linearization/signal_store.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "pumice/core/error.h"
+
+namespace pumice {
+namespace {
+
+// Reads all of `gradient` once; looks closer only if the sum is not finite.
+void check_finite(const at::Tensor& gradient, const std::string& layer, std::int64_t first) {
+  if (std::isfinite(gradient.sum().item<double>())) return;
+  const std::int64_t rows = gradient.size(0);
+  const at::Tensor bad = gradient.isfinite().logical_not().reshape({rows, -1}).any(1);
+  if (!bad.any().item<bool>()) return;  // the sum overflowed, the values are fine
+  const std::int64_t row = bad.nonzero()[0][0].item<std::int64_t>();
+  fail("gradient of layer '", layer, "' for example ", first + row, " is not finite");
+}
+
+// One chunk: forward pass, one backward pass for each seed, everything written to its place.
+class Chunk {
+ public:
+  Chunk(const Examples& examples, std::int64_t first, std::int64_t count, std::int64_t offset,
+        const at::Tensor& factors)
+      : examples_(examples),
+        first_(first),
+        count_(count),
+        offset_(offset),
+        factors_(factors),
+        inputs_(examples.inputs.narrow(0, first, count)),
+        signals_(examples.model, examples.weights, inputs_) {
+    check_same_graph(examples.table, signals_);
+    check_finite(signals_.logits().detach(), "logits", first);
+  }
+
+  void store(const std::vector<KernelPart>& parts, std::vector<StoredPart>& stored) {
+    for (std::size_t i = 0; i < parts.size(); ++i) add_captures(parts[i]);
+    const std::vector<std::size_t> wanted(wanted_.begin(), wanted_.end());
+    prepare(parts, stored);
+    for (std::int64_t seed = 0; seed < examples_.rows_each(); ++seed) {
+      std::vector<at::Tensor> gradients(signals_.captures());
+      std::vector<at::Tensor> found = signals_.output_gradients(seeds(seed), wanted);
+      for (std::size_t i = 0; i < wanted.size(); ++i) gradients[wanted[i]] = std::move(found[i]);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        take(parts[i], seed, gradients, stored[i], temporary_[i]);
+      }
+    }
+    for (std::size_t i = 0; i < parts.size(); ++i) finish(parts[i], stored[i], temporary_[i]);
+  }
+
+ private:
+  const Layer& layer_of(const KernelPart& part) const { return examples_.table.layers[part.layer]; }
+
+  at::Tensor seeds(std::int64_t seed) const {
+    if (examples_.seeds) return examples_.seeds->narrow(0, first_, count_).select(1, seed);
+    at::Tensor one_hot = at::zeros({count_, examples_.table.classes}, signals_.logits().options());
+    one_hot.select(1, seed).fill_(1);
+    return one_hot;
+  }
+
+  void add_captures(const KernelPart& part) {
+    if (part.kind == KernelPart::Kind::layer) {
+      for (const std::size_t use : layer_of(part).uses) {
+        wanted_.insert(signals_.matrix_uses()[use].capture);
+      }
+    } else if (part.kind == KernelPart::Kind::vectors) {
+      for (const std::size_t use : examples_.table.vector_uses) {
+        wanted_.insert(signals_.vector_uses()[use].capture);
+      }
+    }
+  }
+
+  // Layers that keep rows need the signals of the whole chunk first.
+  void prepare(const std::vector<KernelPart>& parts, std::vector<StoredPart>& stored) {
+    temporary_.resize(parts.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].kind != KernelPart::Kind::layer) continue;
+      const Layer& layer = layer_of(parts[i]);
+      std::vector<at::Tensor> inputs;
+      for (const std::size_t use : layer.uses) inputs.push_back(signals_.matrix_uses()[use].input);
+      if (parts[i].storage == Storage::rows) {
+        temporary_[i].inputs = std::move(inputs);
+        temporary_[i].gradients =
+            at::empty({count_, layer.positions, examples_.rows_each(), layer.outputs},
+                      signals_.logits().options().requires_grad(false));
+      } else if (parts[i].storage == Storage::pooled) {
+        stored[i].signals.inputs[0].narrow(0, offset_, count_).copy_(pooled_patches(layer, inputs));
+      } else {
+        for (std::size_t use = 0; use < inputs.size(); ++use) {
+          stored[i].signals.inputs[use].narrow(0, offset_, count_).copy_(inputs[use]);
+        }
+      }
+    }
+  }
+
+  void take(const KernelPart& part, std::int64_t seed, const std::vector<at::Tensor>& gradients,
+            StoredPart& stored, StoredSignals& temporary) {
+    if (part.kind == KernelPart::Kind::slow) return;
+    if (part.kind == KernelPart::Kind::vectors) return take_vectors(seed, gradients, stored.rows);
+    const Layer& layer = layer_of(part);
+    at::Tensor target = part.storage == Storage::rows
+                            ? temporary.gradients
+                            : stored.signals.gradients.narrow(0, offset_, count_);
+    std::int64_t position = 0;
+    for (const std::size_t use : layer.uses) {
+      const MatrixUse& of_use = signals_.matrix_uses()[use];
+      const at::Tensor gradient = LayerSignals::by_position(of_use, gradients[of_use.capture]);
+      check_finite(gradient, layer.name, first_);
+      if (part.storage == Storage::pooled) {  // the same at all positions
+        target.select(2, seed).copy_(gradient.narrow(1, 0, 1));
+        return;
+      }
+      target.narrow(1, position, of_use.positions()).select(2, seed).copy_(gradient);
+      position += of_use.positions();
+    }
+  }
+
+  void take_vectors(std::int64_t seed, const std::vector<at::Tensor>& gradients, at::Tensor& rows) {
+    const ColumnBlock& block = examples_.table.vectors;
+    at::Tensor own = rows.view({-1, examples_.rows_each(), block.columns})
+                         .narrow(0, offset_, count_)
+                         .select(1, seed);
+    own.zero_();
+    for (const std::size_t use : examples_.table.vector_uses) {
+      const VectorUse& of_use = signals_.vector_uses()[use];
+      const at::Tensor gradient = of_use.gradient(gradients[of_use.capture]);
+      const auto& name = examples_.weights.layout->entries()[of_use.entry].name;
+      check_finite(gradient, name, first_);
+      const auto place = std::find(block.entries.begin(), block.entries.end(), of_use.entry);
+      const std::int64_t column =
+          block.offsets[static_cast<std::size_t>(place - block.entries.begin())];
+      own.narrow(1, column, gradient.size(1)).add_(gradient);
+    }
+    if (factors_.defined()) own.mul_(block_factors(block, *examples_.weights.layout, factors_));
+  }
+
+  void finish(const KernelPart& part, StoredPart& stored, StoredSignals& temporary) {
+    if (part.kind == KernelPart::Kind::slow) return take_slow(stored.rows);
+    if (part.kind != KernelPart::Kind::layer || part.storage != Storage::rows) return;
+    const Layer& layer = layer_of(part);
+    const std::int64_t each = examples_.rows_each();
+    at::Tensor own = stored.rows.narrow(0, offset_ * each, count_ * each);
+    form_rows(layer, temporary, whole_patch(layer.unfoldings.front()), own);
+    if (factors_.defined()) {
+      own.mul_(layer_factors(layer, *examples_.weights.layout, factors_));
+    }
+    temporary = {};
+  }
+
+  // One example at a time, full gradients of the parameters that no rule covers.
+  void take_slow(at::Tensor& rows) {
+    const ColumnBlock& block = examples_.table.slow;
+    for (std::int64_t i = 0; i < count_; ++i) {
+      const LayerSignals alone(examples_.model, examples_.weights, inputs_.narrow(0, i, 1));
+      for (std::int64_t seed = 0; seed < examples_.rows_each(); ++seed) {
+        const std::vector<at::Tensor> gradients =
+            alone.entry_gradients(seeds(seed).narrow(0, i, 1), block.entries);
+        at::Tensor row = rows[(offset_ + i) * examples_.rows_each() + seed];
+        for (std::size_t entry = 0; entry < gradients.size(); ++entry) {
+          const auto& name = examples_.weights.layout->entries()[block.entries[entry]].name;
+          check_finite(gradients[entry].unsqueeze(0), name, first_ + i);
+          row.narrow(0, block.offsets[entry], gradients[entry].numel()).copy_(gradients[entry]);
+        }
+        if (factors_.defined()) row.mul_(block_factors(block, *examples_.weights.layout, factors_));
+      }
+    }
+  }
+
+  const Examples& examples_;
+  std::int64_t first_, count_, offset_;
+  at::Tensor factors_;
+  at::Tensor inputs_;
+  LayerSignals signals_;
+  std::set<std::size_t> wanted_;
+  std::vector<StoredSignals> temporary_;
+};
+
+StoredPart empty_part(const KernelPart& part, const Examples& examples, std::int64_t count) {
+  const at::TensorOptions options = examples.weights.flat.options().requires_grad(false);
+  const std::int64_t each = examples.rows_each();
+  StoredPart stored;
+  if (part.kind != KernelPart::Kind::layer) {
+    const ColumnBlock& block =
+        part.kind == KernelPart::Kind::vectors ? examples.table.vectors : examples.table.slow;
+    stored.rows = at::empty({count * each, block.columns}, options);
+    return stored;
+  }
+  const Layer& layer = examples.table.layers[part.layer];
+  if (part.storage == Storage::rows) {
+    stored.rows = at::empty({count * each, layer.weights()}, options);
+    return stored;
+  }
+  const Layer kept = part.storage == Storage::pooled ? pooled_layer(layer) : layer;
+  for (const Unfolding& unfolding : kept.unfoldings) {
+    stored.signals.inputs.push_back(at::empty({count, unfolding.input_size()}, options));
+  }
+  stored.signals.gradients = at::empty({count, kept.positions, each, kept.outputs}, options);
+  return stored;
+}
+
+}  // namespace
+
+std::vector<StoredPart> gather(const Examples& examples, std::int64_t begin, std::int64_t end,
+                               const std::vector<KernelPart>& parts, std::int64_t chunk,
+                               const at::Tensor& factors,
+                               const std::function<void(std::int64_t)>& after_chunk) {
+  std::vector<StoredPart> stored;
+  for (const KernelPart& part : parts) stored.push_back(empty_part(part, examples, end - begin));
+  for (std::int64_t first = begin; first < end; first += chunk) {
+    const std::int64_t count = std::min(chunk, end - first);
+    Chunk(examples, first, count, first - begin, factors).store(parts, stored);
+    if (after_chunk) after_chunk(count);
+  }
+  return stored;
+}
+
+at::Tensor layer_factors(const Layer& layer, const WeightLayout& layout, const at::Tensor& flat) {
+  const auto& entry = layout.entries()[layer.entry];
+  return from_entry_order(layer, flat.narrow(0, entry.offset, entry.count));
+}
+
+at::Tensor block_factors(const ColumnBlock& block, const WeightLayout& layout,
+                         const at::Tensor& flat) {
+  std::vector<at::Tensor> parts;
+  for (const std::size_t position : block.entries) {
+    const auto& entry = layout.entries()[position];
+    parts.push_back(flat.narrow(0, entry.offset, entry.count));
+  }
+  return at::cat(parts);
+}
+
+}  // namespace pumice
