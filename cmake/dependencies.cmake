@@ -1,6 +1,8 @@
 # Everything that Pumice links against; shared with the installed package (pumiceConfig.cmake), so that
 # the two lists cannot drift apart. Debian package names: tools/install-dependencies.
 find_package(Torch REQUIRED)
+# at::parallel_for is a header template: compiled without OpenMP it silently runs on one thread.
+find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(nlohmann_json 3.9 REQUIRED)
 find_package(CLI11 2 REQUIRED)
 find_package(PNG REQUIRED)

@@ -8,13 +8,17 @@
 #include "pumice/core/atomic_file.h"
 #include "pumice/core/digest.h"
 #include "pumice/core/error.h"
+#include "pumice/core/memory.h"
 #include "pumice/core/progress.h"
 #include "pumice/core/seed.h"
 #include "pumice/core/suggestion.h"
+#include "refusal.h"
 #include "temporary_folder.h"
 
 namespace pumice {
 namespace {
+
+using testing::refusal;
 
 using testing::content_of;
 using testing::TemporaryFolder;
@@ -114,6 +118,24 @@ TEST(Progress, DurationsAreReadable) {
   EXPECT_EQ(duration_text(41.6), "42 s");
   EXPECT_EQ(duration_text(200), "3 min 20 s");
   EXPECT_EQ(duration_text(7500), "2 h 05 min");
+}
+
+TEST(Memory, AmountsAreReadAndWrittenInPowersOf1024) {
+  EXPECT_EQ(parse_bytes("1500"), 1500);
+  EXPECT_EQ(parse_bytes("2G"), std::int64_t{2} << 30);
+  EXPECT_EQ(parse_bytes("1.5 GiB"), std::int64_t{3} << 29);
+  EXPECT_EQ(parse_bytes("800mb"), std::int64_t{800} << 20);
+  EXPECT_EQ(bytes_text(static_cast<double>(parse_bytes("1.5G"))), "1.5 GiB");
+  EXPECT_EQ(bytes_text(500), "500 B");
+  for (const char* wrong : {"", "G", "-1", "0", "2 parsecs", "1e300", "2GX"}) {
+    EXPECT_NE(refusal([&] { parse_bytes(wrong); }).find("must be a number of bytes"),
+              std::string::npos)
+        << wrong;
+  }
+}
+
+TEST(Memory, WhatIsAvailableIsMoreThanNothing) {
+  EXPECT_GT(available_memory(), std::int64_t{1} << 20);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ class UsageError : public Error {
 // Work of a subcommand is done in its CLI11 callback, after everything is parsed.
 void add_data_command(CLI::App& app);
 void add_train_command(CLI::App& app);
+void add_kernel_command(CLI::App& app);
 
 // --data, --test, --classes, --per-class, --test-per-class, --validation-per-class, --image-size,
 // --channels: the same everywhere. Seeds are the command's own.

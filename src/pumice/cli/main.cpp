@@ -82,6 +82,7 @@ int run(int argument_count, char** arguments) {
       "w.safetensors");
   add_data_command(app);
   add_train_command(app);
+  add_kernel_command(app);
 
   try {
     app.parse(argument_count, arguments);

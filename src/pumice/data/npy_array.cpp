@@ -3,10 +3,12 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <optional>
 #include <string_view>
 
+#include "pumice/core/atomic_file.h"
 #include "pumice/core/error.h"
 
 namespace pumice {
@@ -234,6 +236,46 @@ std::vector<std::string> npy_strings(const NpyArray& array, const std::string& n
     strings.push_back(std::move(value));
   }
   return strings;
+}
+
+void write_npy(const std::filesystem::path& path, const at::Tensor& tensor) {
+  const at::Tensor values = tensor.detach().contiguous();
+  std::string type;
+  switch (values.scalar_type()) {
+    case at::kFloat:
+      type = "<f4";
+      break;
+    case at::kDouble:
+      type = "<f8";
+      break;
+    case at::kLong:
+      type = "<i8";
+      break;
+    case at::kByte:
+      type = "|u1";
+      break;
+    default:
+      fail(path.string(), ": type ", values.scalar_type(), " cannot be written as .npy");
+  }
+  std::string shape;
+  for (const std::int64_t extent : values.sizes()) shape += text(extent, ",");
+  std::string header =
+      text("{'descr': '", type, "', 'fortran_order': False, 'shape': (", shape, "), }");
+  // Magic, version and length take ten bytes; together with them the header fills lines of 64
+  // bytes.
+  constexpr std::size_t prefix = 10, line = 64;
+  header.resize((header.size() + 1 + prefix + line - 1) / line * line - prefix - 1, ' ');
+  header += '\n';
+  AtomicFile file(path);
+  std::ofstream out(file.temporary_path(), std::ios::binary);
+  out.write("\x93NUMPY\x01\x00", 8);
+  out.put(static_cast<char>(header.size() & 0xff)).put(static_cast<char>(header.size() >> 8));
+  out << header;
+  out.write(static_cast<const char*>(values.data_ptr()),
+            static_cast<std::streamsize>(values.nbytes()));
+  out.close();
+  if (!out) fail(path.string(), ": cannot be written, is the disk full?");
+  file.commit();
 }
 
 }  // namespace pumice

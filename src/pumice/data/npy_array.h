@@ -4,7 +4,10 @@
 // shape, then the values.
 #pragma once
 
+#include <ATen/ATen.h>
+
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -27,5 +30,9 @@ NpyArray parse_npy(const std::string& content, const std::string& name);
 // arrays that are not one-dimensional.
 std::vector<std::int64_t> npy_integers(const NpyArray& array, const std::string& name);
 std::vector<std::string> npy_strings(const NpyArray& array, const std::string& name);
+
+// Writes a float32, float64, int64 or uint8 tensor for numpy.load, whole or not at all. Throws
+// Error if it cannot.
+void write_npy(const std::filesystem::path& path, const at::Tensor& tensor);
 
 }  // namespace pumice

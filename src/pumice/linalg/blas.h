@@ -1,6 +1,10 @@
-// The two matrix products that the kernel is made of, in both precisions, on plain memory.
-// Matrices are row by row (C order): element (i, j) of a matrix with leading dimension `ld` is at
-// i·ld + j.
+// The two matrix products that the kernel is made of, in both precisions, on plain memory. Matrices
+// are row by row (C order): element (i, j) of a matrix with leading dimension `ld` is at i·ld + j.
+//
+// OpenBLAS and LibTorch each keep threads of their own, and each lets them spin for a while after
+// work. Using both in turn costs half the machine. So products here run on the thread that calls
+// them while a SerialBlas lives, and the spread_ forms cut the work into pieces for LibTorch's
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +28,7 @@ void syrk(std::int64_t n, std::int64_t k, const float* a, std::int64_t a_ld, flo
 void syrk(std::int64_t n, std::int64_t k, const double* a, std::int64_t a_ld, double beta,
           double* c, std::int64_t c_ld);
 
-// While it lives, each product runs on the thread that calls it: for many small products, one
-// thread each, inside at::parallel_for. Not to be nested.
+// While one lives, each product runs on the thread that calls it. May be nested, on one thread.
 class SerialBlas {
  public:
   SerialBlas();
@@ -36,5 +39,15 @@ class SerialBlas {
  private:
   int threads_;
 };
+
+// A·Bᵀ + beta·C on all of LibTorch's threads, A m×k, B n×k; and the lower triangle of A·Aᵀ +
+// beta·C, where in addition whatever lies above the diagonal of a tile may be overwritten. Same
+// result for the same number of threads.
+template <typename Scalar>
+void spread_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const Scalar* a, std::int64_t a_ld,
+                 const Scalar* b, std::int64_t b_ld, Scalar beta, Scalar* c, std::int64_t c_ld);
+template <typename Scalar>
+void spread_syrk(std::int64_t n, std::int64_t k, const Scalar* a, std::int64_t a_ld, Scalar beta,
+                 Scalar* c, std::int64_t c_ld);
 
 }  // namespace pumice

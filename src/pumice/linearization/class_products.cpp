@@ -19,50 +19,144 @@ struct Operands {
 
 constexpr std::int64_t register_bytes = 32;
 
-// One row of `left` against `Width` rows of `right` at a time: each loaded vector of `left` is used
-// Width times.
-template <typename Scalar, int Width>
-[[gnu::always_inline]] inline void row_against(const Operands<Scalar>& all, std::int64_t s,
-                                               std::int64_t first) {
+// `Height` rows of `left` against `Width` rows of `right` at a time: each loaded vector is used
+// several times, and all sums stay in registers (which is why the loops over them must be unrolled:
+// seven times slower otherwise).
+template <typename Scalar, int Height, int Width>
+[[gnu::always_inline]] inline void rows_against(const Operands<Scalar>& all, std::int64_t s,
+                                                std::int64_t first) {
   constexpr std::int64_t lanes = register_bytes / static_cast<std::int64_t>(sizeof(Scalar));
   using Vector [[gnu::vector_size(register_bytes)]] = Scalar;
-  Vector sums[Width] = {};
-  Scalar rest[Width] = {};
+  Vector sums[Height][Width] = {};
+  Scalar rest[Height][Width] = {};
+  // What is left at the end of a row is read as one more vector that overlaps the one before;
+  // `fresh` is 1 for what was not counted yet.
+  const std::int64_t whole = all.length / lanes * lanes;
+  const bool overlaps = whole > 0 && whole < all.length;
+  Vector fresh;
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    fresh[lane] = lane >= lanes - (all.length - whole) ? 1 : 0;
+  }
   for (std::int64_t t = 0; t < all.positions; ++t) {
     const Scalar* left = all.left + t * all.left_ld + s * all.left_stride;
     const Scalar* right = all.right + t * all.right_ld + first * all.right_stride;
-    std::int64_t o = 0;
-    for (; o + lanes <= all.length; o += lanes) {
-      Vector from_left;
-      std::memcpy(&from_left, left + o, sizeof from_left);
+    const auto add = [&](std::int64_t o, const Vector* mask) __attribute__((always_inline)) {
+      Vector from_left[Height];
+#pragma GCC unroll 8
+      for (int h = 0; h < Height; ++h) {
+        std::memcpy(&from_left[h], left + h * all.left_stride + o, sizeof(Vector));
+        if (mask) from_left[h] *= *mask;
+      }
+#pragma GCC unroll 8
       for (int w = 0; w < Width; ++w) {
         Vector from_right;
-        std::memcpy(&from_right, right + w * all.right_stride + o, sizeof from_right);
-        sums[w] += from_left * from_right;
+        std::memcpy(&from_right, right + w * all.right_stride + o, sizeof(Vector));
+#pragma GCC unroll 8
+        for (int h = 0; h < Height; ++h) sums[h][w] += from_left[h] * from_right;
+      }
+    };
+    for (std::int64_t o = 0; o < whole; o += lanes) add(o, nullptr);
+    if (overlaps) add(all.length - lanes, &fresh);
+    for (std::int64_t o = overlaps ? all.length : whole; o < all.length; ++o) {
+      for (int h = 0; h < Height; ++h) {
+        for (int w = 0; w < Width; ++w) {
+          rest[h][w] += left[h * all.left_stride + o] * right[w * all.right_stride + o];
+        }
       }
     }
-    for (; o < all.length; ++o) {
-      for (int w = 0; w < Width; ++w) rest[w] += left[o] * right[w * all.right_stride + o];
+  }
+#pragma GCC unroll 8
+  for (int h = 0; h < Height; ++h) {
+#pragma GCC unroll 8
+    for (int w = 0; w < Width; ++w) {
+      Scalar total = rest[h][w];
+      for (std::int64_t lane = 0; lane < lanes; ++lane) total += sums[h][w][lane];
+      all.out[(s + h) * all.out_ld + first + w] += total;
     }
   }
-  for (int w = 0; w < Width; ++w) {
-    Scalar total = rest[w];
-    for (std::int64_t lane = 0; lane < lanes; ++lane) total += sums[w][lane];
-    all.out[s * all.out_ld + first + w] += total;
-  }
+}
+
+template <typename Scalar, int Height>
+[[gnu::always_inline]] inline void rows_against_all(const Operands<Scalar>& all, std::int64_t s) {
+  std::int64_t first = 0;
+  for (; first + 5 <= all.seeds; first += 5) rows_against<Scalar, Height, 5>(all, s, first);
+  for (; first + 2 <= all.seeds; first += 2) rows_against<Scalar, Height, 2>(all, s, first);
+  for (; first < all.seeds; ++first) rows_against<Scalar, Height, 1>(all, s, first);
 }
 
 template <typename Scalar>
 [[gnu::always_inline]] inline void all_rows(const Operands<Scalar>& all) {
-  for (std::int64_t s = 0; s < all.seeds; ++s) {
-    std::int64_t first = 0;
-    for (; first + 5 <= all.seeds; first += 5) row_against<Scalar, 5>(all, s, first);
-    for (; first + 2 <= all.seeds; first += 2) row_against<Scalar, 2>(all, s, first);
-    for (; first < all.seeds; ++first) row_against<Scalar, 1>(all, s, first);
+  std::int64_t s = 0;
+  for (; s + 2 <= all.seeds; s += 2) rows_against_all<Scalar, 2>(all, s);
+  for (; s < all.seeds; ++s) rows_against_all<Scalar, 1>(all, s);
+}
+
+template <typename Scalar>
+struct Transformation {
+  std::int64_t outputs, columns, inner;
+  const Scalar* weights;
+  std::int64_t weights_ld;
+  const Scalar* values;
+  std::int64_t values_ld;
+  Scalar* out;
+  std::int64_t out_ld;
+};
+
+// `Rows` outputs × two registers of columns: all sums stay in registers.
+template <typename Scalar, int Rows>
+[[gnu::always_inline]] inline void transform_block(const Transformation<Scalar>& all,
+                                                   std::int64_t first, std::int64_t column) {
+  constexpr std::int64_t lanes = register_bytes / static_cast<std::int64_t>(sizeof(Scalar));
+  using Vector [[gnu::vector_size(register_bytes)]] = Scalar;
+  Vector low[Rows] = {}, high[Rows] = {};
+  for (std::int64_t t = 0; t < all.inner; ++t) {
+    const Scalar* values = all.values + t * all.values_ld + column;
+    const Scalar* weights = all.weights + t * all.weights_ld + first;
+    Vector from_low, from_high;
+    std::memcpy(&from_low, values, sizeof from_low);
+    std::memcpy(&from_high, values + lanes, sizeof from_high);
+#pragma GCC unroll 8
+    for (int row = 0; row < Rows; ++row) {
+      low[row] += weights[row] * from_low;
+      high[row] += weights[row] * from_high;
+    }
+  }
+#pragma GCC unroll 8
+  for (int row = 0; row < Rows; ++row) {
+    Scalar* to = all.out + (first + row) * all.out_ld + column;
+    std::memcpy(to, &low[row], sizeof low[row]);
+    std::memcpy(to + lanes, &high[row], sizeof high[row]);
+  }
+}
+
+template <typename Scalar>
+[[gnu::always_inline]] inline void transform_all(const Transformation<Scalar>& all) {
+  constexpr std::int64_t step = 2 * register_bytes / static_cast<std::int64_t>(sizeof(Scalar));
+  std::int64_t column = 0;
+  for (; column + step <= all.columns; column += step) {
+    std::int64_t row = 0;
+    for (; row + 6 <= all.outputs; row += 6) transform_block<Scalar, 6>(all, row, column);
+    for (; row + 4 <= all.outputs; row += 4) transform_block<Scalar, 4>(all, row, column);
+    for (; row < all.outputs; ++row) transform_block<Scalar, 1>(all, row, column);
+  }
+  for (std::int64_t row = 0; row < all.outputs; ++row) {
+    for (std::int64_t rest = column; rest < all.columns; ++rest) {
+      Scalar sum = 0;
+      for (std::int64_t t = 0; t < all.inner; ++t) {
+        sum += all.weights[t * all.weights_ld + row] * all.values[t * all.values_ld + rest];
+      }
+      all.out[row * all.out_ld + rest] = sum;
+    }
   }
 }
 
 #if defined(__x86_64__)
+[[gnu::target("avx2,fma")]] void transform_avx2(const Transformation<float>& all) {
+  transform_all(all);
+}
+[[gnu::target("avx2,fma")]] void transform_avx2(const Transformation<double>& all) {
+  transform_all(all);
+}
 [[gnu::target("avx2,fma")]] void all_rows_avx2(const Operands<float>& all) {
   all_rows(all);
 }
@@ -78,6 +172,14 @@ void dispatch(const Operands<Scalar>& all) {
   if (has_avx2) return all_rows_avx2(all);
 #endif
   all_rows(all);
+}
+
+template <typename Scalar>
+void dispatch(const Transformation<Scalar>& all) {
+#if defined(__x86_64__)
+  if (has_avx2) return transform_avx2(all);
+#endif
+  transform_all(all);
 }
 
 }  // namespace
@@ -96,6 +198,20 @@ void add_class_products(std::int64_t seeds, std::int64_t positions, std::int64_t
                         double* out, std::int64_t out_ld) {
   dispatch(Operands<double>{seeds, positions, length, left, left_ld, left_stride, right, right_ld,
                             right_stride, out, out_ld});
+}
+
+void transform_positions(std::int64_t outputs, std::int64_t columns, std::int64_t inner,
+                         const float* weights, std::int64_t weights_ld, const float* values,
+                         std::int64_t values_ld, float* out, std::int64_t out_ld) {
+  dispatch(Transformation<float>{outputs, columns, inner, weights, weights_ld, values, values_ld,
+                                 out, out_ld});
+}
+
+void transform_positions(std::int64_t outputs, std::int64_t columns, std::int64_t inner,
+                         const double* weights, std::int64_t weights_ld, const double* values,
+                         std::int64_t values_ld, double* out, std::int64_t out_ld) {
+  dispatch(Transformation<double>{outputs, columns, inner, weights, weights_ld, values, values_ld,
+                                  out, out_ld});
 }
 
 }  // namespace pumice

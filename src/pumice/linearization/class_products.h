@@ -1,4 +1,6 @@
-// The innermost loop of class sharing: a handful of long dot products.
+// The two innermost loops of class sharing, for matrices that a BLAS is slow at: a product with a
+// small inner dimension, and a handful of long dot products. Both use AVX2 where the processor has
+// it.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +18,14 @@ void add_class_products(std::int64_t seeds, std::int64_t positions, std::int64_t
                         const double* left, std::int64_t left_ld, std::int64_t left_stride,
                         const double* right, std::int64_t right_ld, std::int64_t right_stride,
                         double* out, std::int64_t out_ld);
+
+// out[u·out_ld + n] = Σ_t weights[t·weights_ld + u] · values[t·values_ld + n] for u < outputs, n <
+// columns, t < inner. At inner = 16 about twice as fast as sgemm.
+void transform_positions(std::int64_t outputs, std::int64_t columns, std::int64_t inner,
+                         const float* weights, std::int64_t weights_ld, const float* values,
+                         std::int64_t values_ld, float* out, std::int64_t out_ld);
+void transform_positions(std::int64_t outputs, std::int64_t columns, std::int64_t inner,
+                         const double* weights, std::int64_t weights_ld, const double* values,
+                         std::int64_t values_ld, double* out, std::int64_t out_ld);
 
 }  // namespace pumice

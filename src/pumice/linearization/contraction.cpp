@@ -157,12 +157,12 @@ at::Tensor patch_products(const Tile& tile, std::int64_t positions, const at::Te
   Scalar* to = products.data_ptr<Scalar>();
   const std::int64_t columns = left.size(1);
   if (!tile.diagonal) {
-    gemm(Transpose::no, Transpose::yes, left.size(0), right.size(0), columns,
-         left.data_ptr<Scalar>(), columns, right.data_ptr<Scalar>(), columns, 0, to, right.size(0));
+    spread_gemm<Scalar>(left.size(0), right.size(0), columns, left.data_ptr<Scalar>(), columns,
+                        right.data_ptr<Scalar>(), columns, 0, to, right.size(0));
     return products;
   }
   const std::int64_t size = left.size(0);
-  syrk(size, columns, left.data_ptr<Scalar>(), columns, 0, to, size);
+  spread_syrk<Scalar>(size, columns, left.data_ptr<Scalar>(), columns, 0, to, size);
   for (std::int64_t row = 0; row < size; ++row) {  // complete the blocks of one example
     const std::int64_t end = (row / positions + 1) * positions;
     for (std::int64_t column = row + 1; column < end; ++column) {
@@ -219,22 +219,30 @@ void share_classes(const Layer& layer, const StoredSignals& left, const StoredSi
       const at::Tensor products =
           patch_products<Scalar>(tile, positions, left_patches, right_patches);
       const std::int64_t products_ld = products.size(1);
-      SerialBlas serial;
       const std::int64_t work = tile.right.size() * positions * (positions + seeds) * u_ld;
       at::parallel_for(0, tile.left.size(), grain(work), [&](std::int64_t begin, std::int64_t end) {
         std::vector<Scalar> transformed(static_cast<std::size_t>(at_once * positions * u_ld));
+        // A copy of the few products that are used at once: as they lie in their tile, they would
+        // fall on the same places of the cache.
+        std::vector<Scalar> weights(static_cast<std::size_t>(at_once * positions * positions));
         for (std::int64_t i = begin; i < end; ++i) {
           const Scalar* of_example = products.data_ptr<Scalar>() + i * positions * products_ld;
           const Scalar* b = left_b + (tile.left.begin + i) * positions * b_ld + from_output;
           const std::int64_t last = tile.diagonal ? i + 1 : tile.right.size();
           for (std::int64_t j = 0; j < last; j += at_once) {
             const std::int64_t count = std::min(at_once, last - j);
-            // U (count·T × S·O) = (A_i A_jᵀ)ᵀ B_i
-            for (std::int64_t s = 0; s < (layer.groups == 1 ? 1 : seeds); ++s) {
-              gemm(Transpose::yes, Transpose::no, count * positions,
-                   layer.groups == 1 ? u_ld : group_outputs, positions, of_example + j * positions,
-                   products_ld, b + s * layer.outputs, b_ld, 0,
-                   transformed.data() + s * group_outputs, u_ld);
+            // U (count·T × S·O) = (A_i A_jᵀ)ᵀ B_i; the outputs of one group lie together only if
+            // there is one.
+            const std::int64_t width = count * positions;
+            for (std::int64_t t = 0; t < positions; ++t) {
+              std::copy_n(of_example + t * products_ld + j * positions, width,
+                          weights.data() + t * width);
+            }
+            const bool together = layer.groups == 1;
+            for (std::int64_t s = 0; s < (together ? 1 : seeds); ++s) {
+              transform_positions(width, together ? u_ld : group_outputs, positions, weights.data(),
+                                  width, b + s * layer.outputs, b_ld,
+                                  transformed.data() + s * group_outputs, u_ld);
             }
             for (std::int64_t k = 0; k < count; ++k) {
               add_class_products(
@@ -280,9 +288,9 @@ void multiply_hadamard(const Layer& layer, const StoredSignals& left, const Stor
         return signals.gradients.data_ptr<Scalar>() +
                examples.begin * positions * seeds * layer.outputs + group * group_outputs;
       };
-      gemm(Transpose::no, Transpose::yes, left_rows, right_rows, group_outputs, of(left, tile.left),
-           layer.outputs, of(right, tile.right), layer.outputs, 0, overlaps.data_ptr<Scalar>(),
-           right_rows);
+      spread_gemm<Scalar>(left_rows, right_rows, group_outputs, of(left, tile.left), layer.outputs,
+                          of(right, tile.right), layer.outputs, 0, overlaps.data_ptr<Scalar>(),
+                          right_rows);
       const std::int64_t work = positions * seeds * right_rows;
       at::parallel_for(0, tile.left.size(), grain(work), [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
@@ -426,12 +434,12 @@ void contract_rows(const at::Tensor& left, const at::Tensor& right, at::Tensor& 
   AT_DISPATCH_FLOATING_TYPES(sum.scalar_type(), "contract_rows", [&] {
     const std::int64_t columns = left.size(1);
     if (left.is_same(right)) {
-      syrk(left.size(0), columns, left.data_ptr<scalar_t>(), columns, scalar_t{1},
-           sum.data_ptr<scalar_t>(), sum.size(1));
+      spread_syrk<scalar_t>(left.size(0), columns, left.data_ptr<scalar_t>(), columns, scalar_t{1},
+                            sum.data_ptr<scalar_t>(), sum.size(1));
     } else {
-      gemm(Transpose::no, Transpose::yes, left.size(0), right.size(0), columns,
-           left.data_ptr<scalar_t>(), columns, right.data_ptr<scalar_t>(), columns, scalar_t{1},
-           sum.data_ptr<scalar_t>(), sum.size(1));
+      spread_gemm<scalar_t>(left.size(0), right.size(0), columns, left.data_ptr<scalar_t>(),
+                            columns, right.data_ptr<scalar_t>(), columns, scalar_t{1},
+                            sum.data_ptr<scalar_t>(), sum.size(1));
     }
   });
 }

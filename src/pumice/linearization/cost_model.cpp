@@ -22,7 +22,7 @@ double best_rate(double operations, const Work& work) {
   work();  // warms caches and threads
   double best = 0;
   double spent = 0;
-  for (int repetition = 0; repetition < 3 || (repetition < 20 && spent < 0.05); ++repetition) {
+  for (int repetition = 0; repetition < 3 || (repetition < 50 && spent < 0.1); ++repetition) {
     const auto start = Clock::now();
     work();
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -52,22 +52,23 @@ MachineRates measure(at::ScalarType type) {
   Scalar* b = right.data_ptr<Scalar>();
   Scalar* c = out.data_ptr<Scalar>();
   const double cube = static_cast<double>(large * large * large);
-  rates.product = best_rate(2 * cube, [&] {
-    gemm(Transpose::no, Transpose::yes, large, large, large, a, large, b, large, Scalar{0}, c,
-         large);
-  });
-  rates.symmetric = best_rate(cube, [&] { syrk(large, large, a, large, Scalar{0}, c, large); });
+  rates.product = best_rate(
+      2 * cube, [&] { spread_gemm<Scalar>(large, large, large, a, large, b, large, 0, c, large); });
+  rates.symmetric =
+      best_rate(cube, [&] { spread_syrk<Scalar>(large, large, a, large, 0, c, large); });
 
-  const std::int64_t items = 2 * at::get_num_threads();
-  const std::int64_t share = large * large / items;  // of `c`, one for each item
+  // Enough small pieces for each thread that starting the threads does not count.
+  const std::int64_t items = 16 * at::get_num_threads();
+  const std::int64_t slots = at::get_num_threads() + 1;
+  const std::int64_t share = large * large / slots;  // of `c`; neighbouring items write elsewhere
   const std::int64_t inner = MachineRates::thin_inner;
   const std::int64_t thin_rows = 64;
   const std::int64_t thin_columns = std::min<std::int64_t>(large, share / thin_rows);
   rates.thin_product =
       best_rate(static_cast<double>(2 * items * thin_rows * thin_columns * inner), [&] {
         spread(items, [&](std::int64_t i) {
-          gemm(Transpose::yes, Transpose::no, thin_rows, thin_columns, inner, a, large, b, large,
-               Scalar{0}, c + i * share, thin_columns);
+          transform_positions(thin_rows, thin_columns, inner, a, large, b, large,
+                              c + i % slots * share, thin_columns);
         });
       });
   const std::int64_t form_rows = 256, form_columns = std::min<std::int64_t>(96, share / 256);
@@ -75,7 +76,7 @@ MachineRates measure(at::ScalarType type) {
       best_rate(static_cast<double>(2 * items * form_rows * form_columns * 64), [&] {
         spread(items, [&](std::int64_t i) {
           gemm(Transpose::yes, Transpose::no, form_rows, form_columns, 64, a, large, b, large,
-               Scalar{0}, c + i * share, form_columns);
+               Scalar{0}, c + i % slots * share, form_columns);
         });
       });
   const std::int64_t seeds = 5, positions = 16, length = 192;
@@ -83,7 +84,7 @@ MachineRates measure(at::ScalarType type) {
       best_rate(static_cast<double>(2 * items * 16 * seeds * seeds * positions * length), [&] {
         spread(items * 16, [&](std::int64_t i) {
           add_class_products(seeds, positions, length, a, seeds * length, length, b, seeds * length,
-                             length, c + i % items * share, seeds);
+                             length, c + i % slots * share, seeds);
         });
       });
   const Unfolding unfolding{

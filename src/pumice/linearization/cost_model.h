@@ -11,10 +11,9 @@ namespace pumice {
 
 // FLOP/s, with the current number of threads.
 struct MachineRates {
-  double product = 0;    // large matrix product (gemm)
-  double symmetric = 0;  // symmetric update (syrk), counting half of the products
-  double thin_product =
-      0;  // product with inner dimension `thin_inner`, one small matrix for each thread
+  double product = 0;         // large matrix product (gemm)
+  double symmetric = 0;       // symmetric update (syrk), counting half of the products
+  double thin_product = 0;    // transform_positions with inner dimension `thin_inner`
   double row_forming = 0;     // products as in form_rows, unfolding not counted
   double class_products = 0;  // the dot products of class sharing
   double unfolding = 0;       // values written a second

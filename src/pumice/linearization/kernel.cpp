@@ -9,6 +9,7 @@
 #include "pumice/core/error.h"
 #include "pumice/core/memory.h"
 #include "pumice/core/progress.h"
+#include "pumice/linalg/blas.h"
 
 namespace pumice {
 namespace {
@@ -66,6 +67,7 @@ class Computation {
   }
 
   Kernel run() {
+    const SerialBlas serial;
     const auto start = Clock::now();
     kernel_.theta = at::zeros(
         {problem_.left_examples * problem_.seeds, problem_.right_examples * problem_.seeds},

@@ -1,6 +1,7 @@
 #include "pumice/linearization/kernel_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -10,7 +11,9 @@
 namespace pumice {
 namespace {
 
-constexpr std::int64_t largest_chunk = 32;
+// Examples of one forward pass that are tried, and how much slower small ones are: 1 + this/chunk.
+constexpr std::array<std::int64_t, 8> chunks{32, 24, 16, 12, 8, 4, 2, 1};
+constexpr double cost_of_small_chunks = 2.5;
 constexpr std::int64_t largest_workspace = std::int64_t{192} << 20;
 // Convolutions of a network reach about half the rate of a large product
 // (docs/results/training.md).
@@ -87,35 +90,22 @@ class Packing {
         fixed_chunk_(chunk),
         rates_(rates),
         size_(static_cast<std::int64_t>(c10::elementSize(problem.type))),
-        passing_(passing_bytes(table, problem.seeds, size_)) {}
-
-  std::optional<KernelPlan> pack(std::int64_t blocks, std::int64_t memory) const {
-    KernelPlan plan;
-    plan.blocks = blocks;
-    const std::int64_t fixed = fixed_bytes(plan);
-    plan.workspace =
-        std::max(least_workspace(plan), std::min(largest_workspace, (memory - fixed) / 8));
-    const std::int64_t before_chunk = memory - fixed - plan.workspace;
-    plan.chunk = std::clamp<std::int64_t>(before_chunk / 8 / passing_, 1, largest_chunk);
-    if (fixed_chunk_) plan.chunk = *fixed_chunk_;
-    const std::int64_t room = before_chunk - plan.chunk * passing_;
-    const std::int64_t held = held_examples(plan);
-    std::int64_t filled = std::numeric_limits<std::int64_t>::max();
-    std::int64_t fullest = 0;
+        passing_(passing_bytes(table, problem.seeds, size_)) {
     for (const KernelPart& part : parts_) {
-      const std::int64_t bytes = part.bytes_per_example * held;
-      if (bytes > room) return std::nullopt;
-      if (plan.passes.empty() || filled + bytes > room) {
-        plan.passes.emplace_back();
-        filled = 0;
-      }
-      plan.passes.back().push_back(part);
-      filled += bytes;
-      fullest = std::max(fullest, filled);
+      if (part.kind != KernelPart::Kind::layer || part.storage != Storage::rows) continue;
+      passing_ += problem.seeds * table.layers[part.layer].gradient_size() * size_;
     }
-    plan.bytes = fixed + plan.workspace + plan.chunk * passing_ + fullest;
-    count_work(plan);
-    return plan;
+  }
+
+  // The best chunk for so many blocks.
+  std::optional<KernelPlan> pack(std::int64_t blocks, std::int64_t memory) const {
+    if (fixed_chunk_) return pack(blocks, *fixed_chunk_, memory);
+    std::optional<KernelPlan> best;
+    for (const std::int64_t chunk : chunks) {
+      const std::optional<KernelPlan> plan = pack(blocks, chunk, memory);
+      if (plan && (!best || plan->forecast < best->forecast)) best = plan;
+    }
+    return best;
   }
 
   // The least that any plan needs: one example at a time on each side, one part at a time.
@@ -124,17 +114,50 @@ class Packing {
     plan.blocks = std::max(problem_.left_examples, problem_.right_examples);
     std::int64_t largest = 0;
     for (const KernelPart& part : parts_) largest = std::max(largest, part.bytes_per_example);
-    return fixed_bytes(plan) + least_workspace(plan) + fixed_chunk_.value_or(1) * passing_ +
-           largest * held_examples(plan);
+    plan.workspace = least_workspace(plan);
+    plan.chunk = fixed_chunk_.value_or(1);
+    return kernel_bytes() + working_bytes(plan) + largest * held_examples(plan);
   }
 
  private:
-  // The kernel itself in float64, and the sum of one part for one pair of blocks.
-  std::int64_t fixed_bytes(const KernelPlan& plan) const {
-    const std::int64_t seeds = problem_.seeds;
-    return problem_.left_examples * seeds * problem_.right_examples * seeds *
-               static_cast<std::int64_t>(sizeof(double)) +
-           plan.left_block(problem_) * seeds * plan.right_block(problem_) * seeds * size_;
+  std::optional<KernelPlan> pack(std::int64_t blocks, std::int64_t chunk,
+                                 std::int64_t memory) const {
+    KernelPlan plan;
+    plan.blocks = blocks;
+    plan.chunk = chunk;
+    plan.workspace = std::max(least_workspace(plan),
+                              std::min(largest_workspace, (memory - kernel_bytes()) / 32));
+    const std::int64_t room = memory - kernel_bytes() - working_bytes(plan);
+    const std::int64_t held = held_examples(plan);
+    std::int64_t filled = 0, fullest = 0;
+    // Filled from the input's side: what is left over are the last layers, whose signals are cheap.
+    for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
+      const std::int64_t bytes = part->bytes_per_example * held;
+      if (bytes > room) return std::nullopt;
+      if (plan.passes.empty() || filled + bytes > room) {
+        plan.passes.emplace_back();
+        filled = 0;
+      }
+      plan.passes.back().push_back(*part);
+      filled += bytes;
+      fullest = std::max(fullest, filled);
+    }
+    plan.bytes = kernel_bytes() + working_bytes(plan) + fullest;
+    count_work(plan);
+    return plan;
+  }
+
+  std::int64_t kernel_bytes() const {
+    return problem_.left_examples * problem_.right_examples * problem_.seeds * problem_.seeds *
+           static_cast<std::int64_t>(sizeof(double));
+  }
+
+  // Examples on their way through the network, or a contraction and the sum of one part for one
+  // pair of blocks: never both at once.
+  std::int64_t working_bytes(const KernelPlan& plan) const {
+    const std::int64_t sum = plan.left_block(problem_) * plan.right_block(problem_) *
+                             problem_.seeds * problem_.seeds * size_;
+    return std::max(plan.workspace + sum, plan.chunk * passing_);
   }
 
   std::int64_t held_examples(const KernelPlan& plan) const {
@@ -167,7 +190,8 @@ class Packing {
       }
       plan.signal_flops += gathered * passing_flops(table_, problem_.seeds, deepest);
     }
-    plan.forecast += plan.signal_flops / (network_share_of_product_rate * rates_.product);
+    plan.forecast += plan.signal_flops / (network_share_of_product_rate * rates_.product) *
+                     (1 + cost_of_small_chunks / static_cast<double>(plan.chunk));
   }
 
   const LayerTable& table_;
@@ -192,7 +216,6 @@ std::int64_t KernelPlan::right_block(const KernelProblem& problem) const {
 KernelPlan plan_kernel(const LayerTable& table, const KernelProblem& problem, std::int64_t memory,
                        std::optional<Contraction> forced, std::optional<std::int64_t> chunk,
                        const MachineRates& rates) {
-  // From the logits to the input: the signals of the first passes need only the last layers.
   std::vector<KernelPart> parts;
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
     parts.push_back(layer_part(table.layers[i], i, problem, forced, rates));
@@ -223,11 +246,12 @@ KernelPlan plan_kernel(const LayerTable& table, const KernelProblem& problem, st
 }
 
 std::int64_t passing_bytes(const LayerTable& table, std::int64_t seeds, std::int64_t scalar_size) {
-  // Each layer's input is kept by autograd, about twice more by what lies between layers (norms,
-  // non-linearities); all output gradients of one backward pass are held together.
+  // Each layer's input is kept by autograd, and as much again by what lies between layers (norms,
+  // non-linearities); all output gradients of one backward pass are held together, and as much
+  // again on the way.
   std::int64_t values = table.classes;
   for (const Layer& layer : table.layers) {
-    values += 3 * layer.input_size() + (2 + seeds) * layer.gradient_size();
+    values += 2 * layer.input_size() + 2 * layer.gradient_size();
   }
   return (values + seeds * (table.vectors.columns + table.slow.columns)) * scalar_size;
 }

@@ -89,6 +89,27 @@ at::Tensor channels_last_rows(const at::Tensor& image) {
   return image.permute(order).contiguous().view({image.size(0), -1});
 }
 
+// Stands in for batch norm in evaluation mode on the way back: the gradient times γ/√(variance +
+// ε). LibTorch's own is several times slower than a convolution when the channels are no multiple
+// of eight (25 channels: 0.26 ms an image of 32×32 on two cores, against 0.02).
+class FrozenBatchNormBackward : public Node {
+ public:
+  FrozenBatchNormBackward(at::Tensor factor, const at::Tensor& input, const Edge& next)
+      : factor_(std::move(factor)) {
+    add_next_edge(next);
+    add_input_metadata(at::empty({1}, input.options()).expand(input.sizes()));
+  }
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    if (!gradients[0].defined()) return {at::Tensor()};
+    return {gradients[0] * factor_};
+  }
+  std::string name() const override { return "FrozenBatchNormBackward"; }
+
+ private:
+  at::Tensor factor_;
+};
+
 }  // namespace
 
 struct LayerSignals::Graph {
@@ -98,7 +119,8 @@ struct LayerSignals::Graph {
   std::shared_ptr<Node> parameters;  // the one split of the flat vector
   std::vector<Edge> captures;
   std::unordered_map<Node*, std::size_t> capture_of;
-  std::unordered_set<Node*> followed_by_fixed_linear;
+  std::vector<std::shared_ptr<Node>> nodes;
+  std::vector<std::pair<Node*, std::shared_ptr<Node>>> stand_ins;  // batch norm → its stand-in
 
   std::optional<ParameterEdge> parameter(const Edge& edge) const {
     if (!edge.is_valid()) return std::nullopt;
@@ -126,6 +148,30 @@ struct LayerSignals::Graph {
   const WeightLayout::Entry& entry(std::size_t position) const {
     return weights.layout->entries()[position];
   }
+
+  // Once, before the first pass that asks for output gradients only: stand-ins know nothing of
+  // parameters.
+  void use_stand_ins() {
+    for (const auto& [original, stand_in] : stand_ins) {
+      if (logits.grad_fn().get() == original) continue;  // the root stays
+      for (const auto& node : nodes) {
+        for (Edge& edge : node->next_edges()) {
+          if (edge.function.get() == original) edge.function = stand_in;
+        }
+      }
+      // A stand-in that comes before another one points to the original: mend those as well.
+      for (const auto& [unused, other] : stand_ins) {
+        for (Edge& edge : other->next_edges()) {
+          if (edge.function.get() == original) edge.function = stand_in;
+        }
+      }
+      for (Edge& capture : captures) {
+        if (capture.function.get() == original) capture.function = stand_in;
+      }
+    }
+    stand_ins.clear();
+    nodes.clear();
+  }
 };
 
 namespace {
@@ -141,6 +187,7 @@ class RuleBook {
   std::vector<MatrixUse> matrix_uses;
   std::vector<VectorUse> vector_uses;
   std::vector<WithoutRule> without_rule;
+  std::vector<std::pair<Node*, std::shared_ptr<Node>>> stand_ins;
 
   void read(const std::shared_ptr<Node>& node) {
     accounted_.assign(node->num_outputs(), false);
@@ -282,6 +329,10 @@ class RuleBook {
     read_scale(
         node, "batch norm", [=] { return (input - mean) * scale; }, shape);
     read_shift(node, 2, "batch norm", 1, /*channel_axis=*/true);
+    const at::Tensor gain = norm.weight_.unpack();
+    const at::Tensor factor = gain.defined() ? scale * gain.detach().view(shape) : scale;
+    stand_ins.emplace_back(
+        node.get(), std::make_shared<FrozenBatchNormBackward>(factor, input, node->next_edge(0)));
   }
 
   void read_layer_norm(const std::shared_ptr<Node>& node,
@@ -393,7 +444,8 @@ LayerSignals::LayerSignals(const Model& model, const Weights& weights, const at:
   graph.examples = inputs.size(0);
   graph.logits = model.logits(graph.weights, inputs);
   if (!graph.logits.grad_fn()) return;  // nothing depends on the weights
-  const std::vector<std::shared_ptr<Node>> nodes = nodes_from(graph.logits.grad_fn());
+  graph.nodes = nodes_from(graph.logits.grad_fn());
+  const std::vector<std::shared_ptr<Node>>& nodes = graph.nodes;
   const Node* leaf = torch::autograd::impl::grad_accumulator(graph.weights.flat).get();
   for (const auto& node : nodes) {
     if (node->num_outputs() > 0 && node->next_edge(0).function.get() == leaf) {
@@ -425,6 +477,7 @@ LayerSignals::LayerSignals(const Model& model, const Weights& weights, const at:
   matrix_uses_ = std::move(rules.matrix_uses);
   vector_uses_ = std::move(rules.vector_uses);
   without_rule_ = std::move(rules.without_rule);
+  graph.stand_ins = std::move(rules.stand_ins);
   for (MatrixUse& use : matrix_uses_) {
     use.linear_to_logits = !disturbed.contains(graph.captures[use.capture].function.get());
   }
@@ -442,6 +495,7 @@ std::size_t LayerSignals::captures() const {
 std::vector<at::Tensor> LayerSignals::output_gradients(
     const at::Tensor& seeds, const std::vector<std::size_t>& captures) const {
   if (captures.empty()) return {};
+  graph_->use_stand_ins();
   std::vector<Edge> wanted;
   for (const std::size_t capture : captures) wanted.push_back(graph_->captures[capture]);
   const Edge root = torch::autograd::impl::gradient_edge(graph_->logits);
@@ -465,6 +519,8 @@ at::Tensor LayerSignals::by_position(const MatrixUse& use, const at::Tensor& out
 
 std::vector<at::Tensor> LayerSignals::entry_gradients(
     const at::Tensor& seeds, const std::vector<std::size_t>& entries) const {
+  assert(!graph_->parameters ||
+         !graph_->nodes.empty());  // no output gradients were asked for before
   std::vector<at::Tensor> found(entries.size());
   if (graph_->parameters) {
     std::vector<Edge> wanted;

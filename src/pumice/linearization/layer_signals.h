@@ -74,8 +74,8 @@ class LayerSignals {
   // The output gradient of a matrix use, n × T × O.
   static at::Tensor by_position(const MatrixUse& use, const at::Tensor& output_gradient);
 
-  // The slow exact way: gradients of Σ seeds ∘ logits with respect to whole entries, summed over
-  // the chunk.
+  // The slow exact way, not to be mixed with output_gradients() on one object: gradients of Σ seeds
+  // ∘ logits with respect to whole entries, summed over the chunk.
   std::vector<at::Tensor> entry_gradients(const at::Tensor& seeds,
                                           const std::vector<std::size_t>& entries) const;
 

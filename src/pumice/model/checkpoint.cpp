@@ -103,4 +103,10 @@ void store(Metadata& metadata, const ClassTable& classes) {
   metadata["original_labels"] = Json(classes.original_labels).dump();
 }
 
+Normalization normalization_for(const Metadata& metadata, const Dataset& train) {
+  if (train.images.scalar_type() != at::kByte) return {};
+  Normalization stored = stored_normalization(metadata);
+  return stored.empty() ? measure_normalization(train) : stored;
+}
+
 }  // namespace pumice

@@ -30,7 +30,9 @@ Checkpoint open_checkpoint(const std::filesystem::path& path);
 //   recipe             training options; excluded examples only as a number
 //   init_digest        digest of the start; start: "true" in the file of the start itself
 //   created_by, revision
-Normalization stored_normalization(const Metadata& metadata);              // empty if there is none
+Normalization stored_normalization(const Metadata& metadata);  // empty if there is none
+// What the model was trained with, else measured on `train`; empty for float32 images.
+Normalization normalization_for(const Metadata& metadata, const Dataset& train);
 std::optional<DataRequest> stored_data_request(const Metadata& metadata);  // none in foreign files
 void store(Metadata& metadata, const Normalization& normalization);
 void store(Metadata& metadata, const DataRequest& request);
