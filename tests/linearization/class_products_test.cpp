@@ -15,14 +15,14 @@ TEST(ClassProducts, EqualEinsumForEveryLengthAndNumberOfSeeds) {
       const at::Tensor right = torch::randn({3, seeds, length}, at::kDouble);
       const at::Tensor expected = at::einsum("tso,tro->sr", {left, right}) + 1;
       at::Tensor out = torch::ones({seeds, seeds}, at::kDouble);
-      add_class_products(seeds, 3, length, left.data_ptr<double>(), seeds * length, length,
+      add_class_products(seeds, seeds, 3, length, left.data_ptr<double>(), seeds * length, length,
                          right.data_ptr<double>(), seeds * length, length, out.data_ptr<double>(),
                          seeds);
       EXPECT_TRUE(torch::allclose(out, expected, 1e-12)) << seeds << " seeds, length " << length;
       at::Tensor narrow = torch::ones({seeds, seeds});
       const at::Tensor left_narrow = left.to(at::kFloat), right_narrow = right.to(at::kFloat);
-      add_class_products(seeds, 3, length, left_narrow.data_ptr<float>(), seeds * length, length,
-                         right_narrow.data_ptr<float>(), seeds * length, length,
+      add_class_products(seeds, seeds, 3, length, left_narrow.data_ptr<float>(), seeds * length,
+                         length, right_narrow.data_ptr<float>(), seeds * length, length,
                          narrow.data_ptr<float>(), seeds);
       EXPECT_TRUE(torch::allclose(narrow, expected.to(at::kFloat), 1e-4, 1e-4)) << length;
     }

@@ -62,6 +62,15 @@ TEST_P(NetworkKernelFull, EqualsTheOneThatPythonComputesFromTheWholeJacobian) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, NetworkKernelFull, ::testing::Values("resnet18", "allcnn"));
 
+TEST(NetworkKernelWideFull, RoundingInALargeFreshNetworkIsNotTakenForAWrongRule) {
+  // Sums over 1,024 positions of a network whose statistics fit nothing: in float32 they cancel to
+  // a few digits.
+  const Network network({.name = "resnet18", .width = 1, .classes = 10});
+  const Linearization linearization(network, fresh_weights(network, 1),
+                                    torch::randn({3, 3, 32, 32}));
+  EXPECT_TRUE(linearization.without_rule().empty());
+}
+
 TEST(TorchScriptKernelFull, ATracedNetworkHasTheKernelOfTheSameNetworkFromTheZoo) {
   const TemporaryFolder folder;
   const auto network = network_with_statistics({.name = "resnet18", .width = 0.1, .classes = 3});
@@ -77,6 +86,9 @@ TEST(TorchScriptKernelFull, ATracedNetworkHasTheKernelOfTheSameNetworkFromTheZoo
   const Linearization theirs(*traced, traced->weights(), inputs);
   EXPECT_TRUE(theirs.without_rule().empty());
   EXPECT_LT(relative(theirs.kernel().theta, ours.kernel().theta), 1e-4);
+  const Linearization wide(
+      *traced, {traced->shared_layout(), traced->weights().flat.to(at::kDouble)}, inputs);
+  EXPECT_LT(relative(theirs.kernel().theta, wide.kernel().theta), 1e-4);
   const at::Tensor direction = torch::randn({ours.columns()});
   // The two list their parameters in different orders, so products are compared with their own
   // transposes.

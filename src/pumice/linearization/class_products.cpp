@@ -8,7 +8,7 @@ namespace {
 
 template <typename Scalar>
 struct Operands {
-  std::int64_t seeds, positions, length;
+  std::int64_t left_seeds, right_seeds, positions, length;
   const Scalar* left;
   std::int64_t left_ld, left_stride;
   const Scalar* right;
@@ -79,16 +79,16 @@ template <typename Scalar, int Height, int Width>
 template <typename Scalar, int Height>
 [[gnu::always_inline]] inline void rows_against_all(const Operands<Scalar>& all, std::int64_t s) {
   std::int64_t first = 0;
-  for (; first + 5 <= all.seeds; first += 5) rows_against<Scalar, Height, 5>(all, s, first);
-  for (; first + 2 <= all.seeds; first += 2) rows_against<Scalar, Height, 2>(all, s, first);
-  for (; first < all.seeds; ++first) rows_against<Scalar, Height, 1>(all, s, first);
+  for (; first + 5 <= all.right_seeds; first += 5) rows_against<Scalar, Height, 5>(all, s, first);
+  for (; first + 2 <= all.right_seeds; first += 2) rows_against<Scalar, Height, 2>(all, s, first);
+  for (; first < all.right_seeds; ++first) rows_against<Scalar, Height, 1>(all, s, first);
 }
 
 template <typename Scalar>
 [[gnu::always_inline]] inline void all_rows(const Operands<Scalar>& all) {
   std::int64_t s = 0;
-  for (; s + 2 <= all.seeds; s += 2) rows_against_all<Scalar, 2>(all, s);
-  for (; s < all.seeds; ++s) rows_against_all<Scalar, 1>(all, s);
+  for (; s + 2 <= all.left_seeds; s += 2) rows_against_all<Scalar, 2>(all, s);
+  for (; s < all.left_seeds; ++s) rows_against_all<Scalar, 1>(all, s);
 }
 
 template <typename Scalar>
@@ -184,20 +184,20 @@ void dispatch(const Transformation<Scalar>& all) {
 
 }  // namespace
 
-void add_class_products(std::int64_t seeds, std::int64_t positions, std::int64_t length,
-                        const float* left, std::int64_t left_ld, std::int64_t left_stride,
-                        const float* right, std::int64_t right_ld, std::int64_t right_stride,
-                        float* out, std::int64_t out_ld) {
-  dispatch(Operands<float>{seeds, positions, length, left, left_ld, left_stride, right, right_ld,
-                           right_stride, out, out_ld});
+void add_class_products(std::int64_t left_seeds, std::int64_t right_seeds, std::int64_t positions,
+                        std::int64_t length, const float* left, std::int64_t left_ld,
+                        std::int64_t left_stride, const float* right, std::int64_t right_ld,
+                        std::int64_t right_stride, float* out, std::int64_t out_ld) {
+  dispatch(Operands<float>{left_seeds, right_seeds, positions, length, left, left_ld, left_stride,
+                           right, right_ld, right_stride, out, out_ld});
 }
 
-void add_class_products(std::int64_t seeds, std::int64_t positions, std::int64_t length,
-                        const double* left, std::int64_t left_ld, std::int64_t left_stride,
-                        const double* right, std::int64_t right_ld, std::int64_t right_stride,
-                        double* out, std::int64_t out_ld) {
-  dispatch(Operands<double>{seeds, positions, length, left, left_ld, left_stride, right, right_ld,
-                            right_stride, out, out_ld});
+void add_class_products(std::int64_t left_seeds, std::int64_t right_seeds, std::int64_t positions,
+                        std::int64_t length, const double* left, std::int64_t left_ld,
+                        std::int64_t left_stride, const double* right, std::int64_t right_ld,
+                        std::int64_t right_stride, double* out, std::int64_t out_ld) {
+  dispatch(Operands<double>{left_seeds, right_seeds, positions, length, left, left_ld, left_stride,
+                            right, right_ld, right_stride, out, out_ld});
 }
 
 void transform_positions(std::int64_t outputs, std::int64_t columns, std::int64_t inner,

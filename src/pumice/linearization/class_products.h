@@ -8,16 +8,16 @@
 namespace pumice {
 
 // out[s·out_ld + s'] += Σ_t Σ_o left[t·left_ld + s·left_stride + o] · right[t·right_ld +
-// s'·right_stride + o] for s, s' < seeds, t < positions, o < length. Uses AVX2 where the processor
-// has it.
-void add_class_products(std::int64_t seeds, std::int64_t positions, std::int64_t length,
-                        const float* left, std::int64_t left_ld, std::int64_t left_stride,
-                        const float* right, std::int64_t right_ld, std::int64_t right_stride,
-                        float* out, std::int64_t out_ld);
-void add_class_products(std::int64_t seeds, std::int64_t positions, std::int64_t length,
-                        const double* left, std::int64_t left_ld, std::int64_t left_stride,
-                        const double* right, std::int64_t right_ld, std::int64_t right_stride,
-                        double* out, std::int64_t out_ld);
+// s'·right_stride + o] for s < left_seeds, s' < right_seeds, t < positions, o < length. Uses AVX2
+// where the processor has it.
+void add_class_products(std::int64_t left_seeds, std::int64_t right_seeds, std::int64_t positions,
+                        std::int64_t length, const float* left, std::int64_t left_ld,
+                        std::int64_t left_stride, const float* right, std::int64_t right_ld,
+                        std::int64_t right_stride, float* out, std::int64_t out_ld);
+void add_class_products(std::int64_t left_seeds, std::int64_t right_seeds, std::int64_t positions,
+                        std::int64_t length, const double* left, std::int64_t left_ld,
+                        std::int64_t left_stride, const double* right, std::int64_t right_ld,
+                        std::int64_t right_stride, double* out, std::int64_t out_ld);
 
 // out[u·out_ld + n] = Σ_t weights[t·weights_ld + u] · values[t·values_ld + n] for u < outputs, n <
 // columns, t < inner. At inner = 16 about twice as fast as sgemm.

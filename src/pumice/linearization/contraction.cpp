@@ -25,9 +25,9 @@ constexpr std::array<std::pair<Contraction, const char*>, 4> names{
 // Columns of the panel that explicit rows are formed in: wide enough for the product to run at full
 // speed.
 constexpr std::int64_t good_panel_width = 16384;
-// Examples of the right side whose B is transformed at once; the result stays in the second-level
-// cache.
-constexpr std::int64_t transformed_values = 64 << 10;
+// Values of B that are transformed before they are multiplied: they, and as many of the other side,
+// stay in the first-level cache.
+constexpr std::int64_t transformed_values = 4 << 10;
 
 // Examples that make it worth waking another thread, for so many operations each.
 std::int64_t grain(std::int64_t operations) {
@@ -201,7 +201,7 @@ void share_classes(const Layer& layer, const StoredSignals& left, const StoredSi
   const std::int64_t group_outputs = layer.outputs / layer.groups;
   const std::int64_t b_ld = seeds * layer.outputs;  // from one position to the next
   const std::int64_t u_ld = seeds * group_outputs;
-  const std::int64_t at_once = std::max<std::int64_t>(1, transformed_values / (positions * u_ld));
+  const std::int64_t at_once = std::clamp<std::int64_t>(transformed_values / u_ld, 1, positions);
   const std::int64_t size =
       tile_size(options.workspace, sum.element_size(), 128,
                 [&](std::int64_t examples) { return sharing_values(layer, examples); });
@@ -219,38 +219,37 @@ void share_classes(const Layer& layer, const StoredSignals& left, const StoredSi
       const at::Tensor products =
           patch_products<Scalar>(tile, positions, left_patches, right_patches);
       const std::int64_t products_ld = products.size(1);
-      const std::int64_t work = tile.right.size() * positions * (positions + seeds) * u_ld;
+      const std::int64_t work =
+          tile.right.size() * positions * (positions + seeds) * seeds * group_outputs;
       at::parallel_for(0, tile.left.size(), grain(work), [&](std::int64_t begin, std::int64_t end) {
-        std::vector<Scalar> transformed(static_cast<std::size_t>(at_once * positions * u_ld));
-        // A copy of the few products that are used at once: as they lie in their tile, they would
-        // fall on the same places of the cache.
-        std::vector<Scalar> weights(static_cast<std::size_t>(at_once * positions * positions));
+        std::vector<Scalar> transformed(static_cast<std::size_t>(at_once * u_ld));
+        // A copy of the products of one pair: as they lie in their tile, they would fall on the
+        // same places of the cache.
+        std::vector<Scalar> weights(static_cast<std::size_t>(positions * positions));
         for (std::int64_t i = begin; i < end; ++i) {
           const Scalar* of_example = products.data_ptr<Scalar>() + i * positions * products_ld;
           const Scalar* b = left_b + (tile.left.begin + i) * positions * b_ld + from_output;
           const std::int64_t last = tile.diagonal ? i + 1 : tile.right.size();
-          for (std::int64_t j = 0; j < last; j += at_once) {
-            const std::int64_t count = std::min(at_once, last - j);
-            // U (count·T × S·O) = (A_i A_jᵀ)ᵀ B_i; the outputs of one group lie together only if
-            // there is one.
-            const std::int64_t width = count * positions;
+          for (std::int64_t j = 0; j < last; ++j) {
             for (std::int64_t t = 0; t < positions; ++t) {
-              std::copy_n(of_example + t * products_ld + j * positions, width,
-                          weights.data() + t * width);
+              std::copy_n(of_example + t * products_ld + j * positions, positions,
+                          weights.data() + t * positions);
             }
-            const bool together = layer.groups == 1;
-            for (std::int64_t s = 0; s < (together ? 1 : seeds); ++s) {
-              transform_positions(width, together ? u_ld : group_outputs, positions, weights.data(),
-                                  width, b + s * layer.outputs, b_ld,
-                                  transformed.data() + s * group_outputs, u_ld);
-            }
-            for (std::int64_t k = 0; k < count; ++k) {
+            const Scalar* other = right_b + (tile.right.begin + j) * positions * b_ld + from_output;
+            for (std::int64_t t = 0; t < positions; t += at_once) {
+              const std::int64_t count = std::min(at_once, positions - t);
+              // U (count × S·O): a few rows of (A_i A_jᵀ)ᵀ B_i; seeds lie side by side only if
+              // there is one group.
+              const bool together = layer.groups == 1;
+              for (std::int64_t s = 0; s < (together ? 1 : seeds); ++s) {
+                transform_positions(count, together ? u_ld : group_outputs, positions,
+                                    weights.data() + t, positions, b + s * layer.outputs, b_ld,
+                                    transformed.data() + s * group_outputs, u_ld);
+              }
               add_class_products(
-                  seeds, positions, group_outputs, transformed.data() + k * positions * u_ld, u_ld,
-                  group_outputs,
-                  right_b + (tile.right.begin + j + k) * positions * b_ld + from_output, b_ld,
-                  layer.outputs,
-                  out + (tile.left.begin + i) * seeds * out_ld + (tile.right.begin + j + k) * seeds,
+                  seeds, seeds, count, group_outputs, transformed.data(), u_ld, group_outputs,
+                  other + t * b_ld, b_ld, layer.outputs,
+                  out + (tile.left.begin + i) * seeds * out_ld + (tile.right.begin + j) * seeds,
                   out_ld);
             }
           }

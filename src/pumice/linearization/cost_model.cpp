@@ -83,8 +83,8 @@ MachineRates measure(at::ScalarType type) {
   rates.class_products =
       best_rate(static_cast<double>(2 * items * 16 * seeds * seeds * positions * length), [&] {
         spread(items * 16, [&](std::int64_t i) {
-          add_class_products(seeds, positions, length, a, seeds * length, length, b, seeds * length,
-                             length, c + i % slots * share, seeds);
+          add_class_products(seeds, seeds, positions, length, a, seeds * length, length, b,
+                             seeds * length, length, c + i % slots * share, seeds);
         });
       });
   const Unfolding unfolding{

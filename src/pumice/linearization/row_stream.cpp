@@ -117,7 +117,7 @@ at::Tensor query_blocks(const Examples& examples, const at::Tensor& variance,
       at::parallel_for(0, panel.examples, 1, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
           const scalar_t* own = rows.data_ptr<scalar_t>() + i * seeds * width;
-          add_class_products(seeds, 1, width, own, 0, width, own, 0, width,
+          add_class_products(seeds, seeds, 1, width, own, 0, width, own, 0, width,
                              part.data_ptr<scalar_t>() + i * seeds * seeds, seeds);
         }
       });

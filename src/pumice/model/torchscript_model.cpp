@@ -41,8 +41,9 @@ constexpr const char* metadata_entry = "pumice.json";
 struct TorchScriptModel::Implementation {
   std::string file;
   torch::jit::Module module;
-  std::vector<std::vector<Slot>> slots;  // by entry of the layout
-  std::vector<at::Tensor> own_tensors;   // the values from the file
+  std::vector<std::vector<Slot>> slots;                  // by entry of the layout
+  std::vector<at::Tensor> own_tensors;                   // the values from the file
+  std::vector<std::pair<Slot, at::Tensor>> own_buffers;  // floating-point ones
 };
 
 TorchScriptModel::TorchScriptModel() : implementation_(std::make_unique<Implementation>()) {}
@@ -86,6 +87,12 @@ std::unique_ptr<TorchScriptModel> TorchScriptModel::load(const std::filesystem::
     }
     self.slots[place->second].push_back(std::move(slot));
   });
+  for (const auto& submodule : self.module.named_modules()) {
+    for (const auto& buffer : submodule.value.named_buffers(/*recurse=*/false)) {
+      if (!buffer.value.is_floating_point()) continue;
+      self.own_buffers.emplace_back(Slot{submodule.value, buffer.name}, buffer.value);
+    }
+  }
   if (self.slots.empty()) {
     fail(file, ": has no parameters, was it frozen? Save it before torch.jit.freeze");
   }
@@ -120,6 +127,10 @@ at::Tensor TorchScriptModel::logits(const Weights& weights, const at::Tensor& in
   const auto put = [&](const std::vector<at::Tensor>& tensors) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       for (Slot& slot : self.slots[i]) slot.owner.setattr(slot.attribute, tensors[i]);
+    }
+    // to() is free when the type is already right.
+    for (auto& [slot, buffer] : self.own_buffers) {
+      slot.owner.setattr(slot.attribute, buffer.to(tensors.front().scalar_type()));
     }
   };
   put(weights.tensors());
