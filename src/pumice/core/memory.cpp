@@ -58,6 +58,12 @@ void keep_freed_memory() {
 #endif
 }
 
+void release_freed_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 std::int64_t available_memory() {
   const auto system = system_available();
   const auto group = group_available();

@@ -12,6 +12,10 @@ namespace pumice {
 // once, from main.
 void keep_freed_memory();
 
+// Gives freed memory back once: between two phases whose large blocks differ in size, or the second
+// would come on top of what the first left in pieces.
+void release_freed_memory();
+
 // Bytes that this process could still take without pushing others out: what the system calls
 // available, or what its control group has left, whichever is less. Throws Error where neither can
 // be read.

@@ -28,6 +28,9 @@ constexpr std::int64_t good_panel_width = 16384;
 // Values of B that are transformed before they are multiplied: they, and as many of the other side,
 // stay in the first-level cache.
 constexpr std::int64_t transformed_values = 4 << 10;
+// Positions that are transformed together, at least: each value that is read is then used so many
+// times.
+constexpr std::int64_t transformed_positions = 4;
 
 // Examples that make it worth waking another thread, for so many operations each.
 std::int64_t grain(std::int64_t operations) {
@@ -200,8 +203,11 @@ void share_classes(const Layer& layer, const StoredSignals& left, const StoredSi
   const std::int64_t positions = layer.positions;
   const std::int64_t group_outputs = layer.outputs / layer.groups;
   const std::int64_t b_ld = seeds * layer.outputs;  // from one position to the next
-  const std::int64_t u_ld = seeds * group_outputs;
-  const std::int64_t at_once = std::clamp<std::int64_t>(transformed_values / u_ld, 1, positions);
+  const std::int64_t at_once = std::min(
+      positions, std::max(transformed_positions, transformed_values / (seeds * group_outputs)));
+  const std::int64_t seeds_at_once =
+      std::clamp<std::int64_t>(transformed_values / (at_once * group_outputs), 1, seeds);
+  const std::int64_t u_ld = seeds_at_once * group_outputs;
   const std::int64_t size =
       tile_size(options.workspace, sum.element_size(), 128,
                 [&](std::int64_t examples) { return sharing_values(layer, examples); });
@@ -238,19 +244,22 @@ void share_classes(const Layer& layer, const StoredSignals& left, const StoredSi
             const Scalar* other = right_b + (tile.right.begin + j) * positions * b_ld + from_output;
             for (std::int64_t t = 0; t < positions; t += at_once) {
               const std::int64_t count = std::min(at_once, positions - t);
-              // U (count × S·O): a few rows of (A_i A_jᵀ)ᵀ B_i; seeds lie side by side only if
-              // there is one group.
-              const bool together = layer.groups == 1;
-              for (std::int64_t s = 0; s < (together ? 1 : seeds); ++s) {
-                transform_positions(count, together ? u_ld : group_outputs, positions,
-                                    weights.data() + t, positions, b + s * layer.outputs, b_ld,
-                                    transformed.data() + s * group_outputs, u_ld);
+              for (std::int64_t s = 0; s < seeds; s += seeds_at_once) {
+                const std::int64_t width = std::min(seeds_at_once, seeds - s);
+                // U (count × width·O): a few rows of (A_i A_jᵀ)ᵀ B_i; seeds lie side by side only
+                // if there is one group.
+                const bool together = layer.groups == 1;
+                for (std::int64_t k = 0; k < (together ? 1 : width); ++k) {
+                  transform_positions(count, (together ? width : 1) * group_outputs, positions,
+                                      weights.data() + t, positions, b + (s + k) * layer.outputs,
+                                      b_ld, transformed.data() + k * group_outputs, u_ld);
+                }
+                add_class_products(width, seeds, count, group_outputs, transformed.data(), u_ld,
+                                   group_outputs, other + t * b_ld, b_ld, layer.outputs,
+                                   out + ((tile.left.begin + i) * seeds + s) * out_ld +
+                                       (tile.right.begin + j) * seeds,
+                                   out_ld);
               }
-              add_class_products(
-                  seeds, seeds, count, group_outputs, transformed.data(), u_ld, group_outputs,
-                  other + t * b_ld, b_ld, layer.outputs,
-                  out + (tile.left.begin + i) * seeds * out_ld + (tile.right.begin + j) * seeds,
-                  out_ld);
             }
           }
         }

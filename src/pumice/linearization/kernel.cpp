@@ -44,6 +44,21 @@ KernelLayerSummary describe(const KernelPart& part, const LayerTable& table) {
   return summary;
 }
 
+// In place, tile by tile: a copy would be as large as the kernel.
+void mirror_lower_triangle(at::Tensor& matrix) {
+  constexpr std::int64_t tile = 256;
+  const std::int64_t size = matrix.size(0);
+  for (std::int64_t row = 0; row < size; row += tile) {
+    const std::int64_t rows = std::min(tile, size - row);
+    for (std::int64_t column = 0; column < row; column += tile) {
+      const at::Tensor lower = matrix.narrow(0, row, rows).narrow(1, column, tile);
+      matrix.narrow(0, column, tile).narrow(1, row, rows).copy_(lower.t());
+    }
+    at::Tensor diagonal = matrix.narrow(0, row, rows).narrow(1, row, rows);
+    diagonal.copy_(diagonal.tril() + diagonal.tril(-1).t());
+  }
+}
+
 class Computation {
  public:
   Computation(const Examples& left, const Examples* right, const KernelOptions& options)
@@ -72,12 +87,11 @@ class Computation {
     kernel_.theta = at::zeros(
         {problem_.left_examples * problem_.seeds, problem_.right_examples * problem_.seeds},
         at::kDouble);
-    for (const auto& pass : plan_.passes) run_pass(pass);
-    if (symmetric_) {
-      // Only the lower triangle was computed.
-      at::Tensor lower = kernel_.theta.tril(-1);
-      kernel_.theta = kernel_.theta.tril_().add_(lower.t());
+    for (std::size_t i = 0; i < plan_.passes.size(); ++i) {
+      if (i > 0) release_freed_memory();
+      run_pass(plan_.passes[i]);
     }
+    if (symmetric_) mirror_lower_triangle(kernel_.theta);
     summarize(seconds_since(start));
     return std::move(kernel_);
   }
