@@ -6,6 +6,7 @@
 #include "pumice/linearization/linearization.h"
 #include "pumice/model/checkpoint.h"
 #include "pumice/model/torchscript_model.h"
+#include "small_models.h"
 #include "temporary_folder.h"
 
 namespace pumice {
@@ -104,15 +105,7 @@ TEST(TorchScriptKernelFull, TiedWeightsOfATorchScriptModelAddBeforeTheProduct) {
   const auto model = TorchScriptModel::load(folder / "tied.pt");
   const Weights weights = model->weights();
   const at::Tensor inputs = torch::randn({4, 1, 8, 8});
-  std::vector<at::Tensor> rows;
-  for (std::int64_t i = 0; i < 4; ++i) {
-    const Weights leaf{weights.layout, weights.flat.clone().requires_grad_()};
-    const at::Tensor logits = model->logits(leaf, inputs.narrow(0, i, 1));
-    for (std::int64_t c = 0; c < logits.size(1); ++c) {
-      rows.push_back(torch::autograd::grad({logits[0][c]}, {leaf.flat}, {}, true)[0]);
-    }
-  }
-  const at::Tensor jacobian = at::stack(rows).to(at::kDouble);
+  const at::Tensor jacobian = testing::dense_jacobian(*model, weights, inputs).to(at::kDouble);
   const Linearization linearization(*model, weights, inputs);
   EXPECT_LT(relative(linearization.kernel().theta, jacobian.mm(jacobian.t())), 1e-4)
       << linearization.kernel().summary.full();

@@ -154,8 +154,12 @@ std::vector<Tile> tiles(std::int64_t left, std::int64_t right, std::int64_t size
 // A Aᵀ of a tile: (examples·T) × (examples·T). On the diagonal of a symmetric kernel, blocks above
 // the diagonal are undefined.
 template <typename Scalar>
-at::Tensor patch_products(const Tile& tile, std::int64_t positions, const at::Tensor& left,
-                          const at::Tensor& right) {
+at::Tensor patch_products(const Layer& layer, const StoredSignals& left_signals,
+                          const StoredSignals& right_signals, const Tile& tile,
+                          std::int64_t group) {
+  const at::Tensor left = patches_of<Scalar>(layer, left_signals, tile.left, group);
+  const at::Tensor right =
+      tile.diagonal ? left : patches_of<Scalar>(layer, right_signals, tile.right, group);
   at::Tensor products = at::empty({left.size(0), right.size(0)}, left.options());
   Scalar* to = products.data_ptr<Scalar>();
   const std::int64_t columns = left.size(1);
@@ -167,7 +171,7 @@ at::Tensor patch_products(const Tile& tile, std::int64_t positions, const at::Te
   const std::int64_t size = left.size(0);
   spread_syrk<Scalar>(size, columns, left.data_ptr<Scalar>(), columns, 0, to, size);
   for (std::int64_t row = 0; row < size; ++row) {  // complete the blocks of one example
-    const std::int64_t end = (row / positions + 1) * positions;
+    const std::int64_t end = (row / layer.positions + 1) * layer.positions;
     for (std::int64_t column = row + 1; column < end; ++column) {
       to[row * size + column] = to[column * size + row];
     }
@@ -184,7 +188,7 @@ std::int64_t tile_size(std::int64_t workspace, std::int64_t value_size, std::int
   return size;
 }
 
-// One value of Values for a class-sharing or Hadamard tile of `size` examples a side.
+// Values that a tile of `size` examples a side allocates.
 std::int64_t sharing_values(const Layer& layer, std::int64_t size) {
   const std::int64_t rows = size * layer.positions;
   return 2 * rows * layer.columns + rows * rows;
@@ -219,11 +223,7 @@ void share_classes(const Layer& layer, const StoredSignals& left, const StoredSi
   for (std::int64_t group = 0; group < layer.groups; ++group) {
     const std::int64_t from_output = group * group_outputs;
     for (const Tile& tile : tiles(examples_of(left), examples_of(right), size, symmetric)) {
-      const at::Tensor left_patches = patches_of<Scalar>(layer, left, tile.left, group);
-      const at::Tensor right_patches =
-          tile.diagonal ? left_patches : patches_of<Scalar>(layer, right, tile.right, group);
-      const at::Tensor products =
-          patch_products<Scalar>(tile, positions, left_patches, right_patches);
+      const at::Tensor products = patch_products<Scalar>(layer, left, right, tile, group);
       const std::int64_t products_ld = products.size(1);
       const std::int64_t work =
           tile.right.size() * positions * (positions + seeds) * seeds * group_outputs;
@@ -283,11 +283,7 @@ void multiply_hadamard(const Layer& layer, const StoredSignals& left, const Stor
 
   for (std::int64_t group = 0; group < layer.groups; ++group) {
     for (const Tile& tile : tiles(examples_of(left), examples_of(right), size, symmetric)) {
-      const at::Tensor left_patches = patches_of<Scalar>(layer, left, tile.left, group);
-      const at::Tensor right_patches =
-          tile.diagonal ? left_patches : patches_of<Scalar>(layer, right, tile.right, group);
-      const at::Tensor products =
-          patch_products<Scalar>(tile, positions, left_patches, right_patches);
+      const at::Tensor products = patch_products<Scalar>(layer, left, right, tile, group);
       // B Bᵀ with rows (example, position, seed)
       const std::int64_t left_rows = tile.left.size() * positions * seeds;
       const std::int64_t right_rows = tile.right.size() * positions * seeds;

@@ -142,8 +142,9 @@ class Computation {
                                   const std::vector<KernelPart>& pass) {
     const auto start = Clock::now();
     const double contraction_forecast = contractions_forecast();
-    const double share = (plan_.forecast - contraction_forecast) /
-                         (static_cast<double>(plan_.passes.size()) * gathered_in_a_pass());
+    const double share =
+        (plan_.forecast - contraction_forecast) /
+        (static_cast<double>(plan_.passes.size()) * plan_.gathered_in_a_pass(problem_));
     std::vector<StoredPart> stored =
         gather(side, begin, end, pass, plan_.chunk, factors_,
                [&](std::int64_t count) { report(share * static_cast<double>(count)); });
@@ -157,13 +158,6 @@ class Computation {
       for (const KernelPart& part : pass) forecast += part.forecast;
     }
     return forecast;
-  }
-
-  double gathered_in_a_pass() const {
-    const auto blocks = static_cast<double>(plan_.blocks);
-    const auto left = static_cast<double>(problem_.left_examples);
-    return symmetric_ ? left * (blocks + 1) / 2
-                      : left + static_cast<double>(problem_.right_examples) * blocks;
   }
 
   // `target` += the part's contribution for a pair of blocks; sums over layers are in float64.
@@ -201,11 +195,7 @@ class Computation {
     summary.signal_flops = plan_.signal_flops;
     summary.forecast = plan_.forecast;
     summary.seconds = seconds;
-    const LayerTable& table = left_.table;
-    for (std::size_t i = 0; i < table.slow.entries.size(); ++i) {
-      summary.slow.push_back(left_.weights.layout->entries()[table.slow.entries[i]].name + ": " +
-                             table.slow_reasons[i]);
-    }
+    summary.slow = without_rule(left_.table, *left_.weights.layout);
   }
 
   const Examples& left_;

@@ -177,10 +177,7 @@ class Packing {
   }
 
   void count_work(KernelPlan& plan) const {
-    const auto blocks = static_cast<double>(plan.blocks);
-    const auto left = static_cast<double>(problem_.left_examples);
-    const auto right = static_cast<double>(problem_.right_examples);
-    const double gathered = problem_.symmetric ? left * (blocks + 1) / 2 : left + right * blocks;
+    const double gathered = plan.gathered_in_a_pass(problem_);
     for (const auto& pass : plan.passes) {
       std::size_t deepest = 0;
       for (const KernelPart& part : pass) {
@@ -211,6 +208,13 @@ std::int64_t KernelPlan::left_block(const KernelProblem& problem) const {
 
 std::int64_t KernelPlan::right_block(const KernelProblem& problem) const {
   return (problem.right_examples + blocks - 1) / blocks;
+}
+
+double KernelPlan::gathered_in_a_pass(const KernelProblem& problem) const {
+  const auto pieces = static_cast<double>(blocks);
+  const auto left = static_cast<double>(problem.left_examples);
+  return problem.symmetric ? left * (pieces + 1) / 2
+                           : left + static_cast<double>(problem.right_examples) * pieces;
 }
 
 KernelPlan plan_kernel(const LayerTable& table, const KernelProblem& problem, std::int64_t memory,

@@ -56,6 +56,8 @@ struct KernelPlan {
 
   std::int64_t left_block(const KernelProblem& problem) const;
   std::int64_t right_block(const KernelProblem& problem) const;
+  // Examples that go through the network in one pass, with repetitions.
+  double gathered_in_a_pass(const KernelProblem& problem) const;
 };
 
 // `forced`: use this contraction wherever it is exact. `chunk`: fixes the examples of one forward

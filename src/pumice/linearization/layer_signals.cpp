@@ -34,17 +34,9 @@ bool is_transposition(const std::string& name) {
   return name == "TBackward0" || name == "TransposeBackward0";
 }
 
-// Operations whose gradient does not depend on the data, apart from products with a parameter.
-const std::unordered_set<std::string> fixed_linear{"ViewBackward0",
-                                                   "ReshapeAliasBackward0",
-                                                   "UnsafeViewBackward0",
-                                                   "AliasBackward0",
-                                                   "SqueezeBackward0",
-                                                   "SqueezeBackward1",
-                                                   "UnsqueezeBackward0",
-                                                   "TBackward0",
-                                                   "TransposeBackward0",
-                                                   "PermuteBackward0",
+// Further operations whose gradient does not depend on the data, apart from products with a
+// parameter.
+const std::unordered_set<std::string> fixed_linear{"PermuteBackward0",
                                                    "CloneBackward0",
                                                    "AddBackward0",
                                                    "SubBackward0",
@@ -176,8 +168,8 @@ struct LayerSignals::Graph {
 
 namespace {
 
-// Turns the nodes of one graph into uses. Each rule returns the number of its edges that it
-// accounts for by marking them; an edge to a parameter that is left over has no rule.
+// Turns the nodes of one graph into uses. Each rule marks the edges that it accounts for; an edge
+// to a parameter that is left over has no rule.
 class RuleBook {
  public:
   RuleBook(std::function<std::optional<ParameterEdge>(const Edge&)> parameter,
@@ -466,7 +458,8 @@ LayerSignals::LayerSignals(const Model& model, const Weights& weights, const at:
     const bool on_the_way = views.contains(name) || is_transposition(name);
     if (node != graph.parameters && !on_the_way) rules.read(node);
     const bool product = name == "AddmmBackward0" || name == "MmBackward0";
-    const bool fixed = fixed_linear.contains(name) || name.starts_with("ConvolutionBackward") ||
+    const bool fixed = on_the_way || fixed_linear.contains(name) ||
+                       name.starts_with("ConvolutionBackward") ||
                        (product && graph.parameter(node->next_edge(node->num_outputs() - 1)));
     if (!fixed || disturbed.contains(node.get())) {
       for (const Edge& edge : node->next_edges()) {

@@ -197,6 +197,14 @@ LayerTable read_layers(const Model& model, const Weights& weights, const at::Ten
   return TableMaker(model, weights, inputs).make();
 }
 
+std::vector<std::string> without_rule(const LayerTable& table, const WeightLayout& layout) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < table.slow.entries.size(); ++i) {
+    all.push_back(layout.entries()[table.slow.entries[i]].name + ": " + table.slow_reasons[i]);
+  }
+  return all;
+}
+
 at::Tensor to_entry_order(const Layer& layer, const at::Tensor& columns) {
   if (layer.inputs_first) return columns.reshape({layer.outputs, -1}).t().reshape({-1});
   const std::int64_t taps = layer.unfoldings.front().taps();

@@ -57,6 +57,9 @@ struct LayerTable {
 // logits do not depend on appear nowhere.
 LayerTable read_layers(const Model& model, const Weights& weights, const at::Tensor& inputs);
 
+// Parameters without a rule, each with the reason: "name: why".
+std::vector<std::string> without_rule(const LayerTable& table, const WeightLayout& layout);
+
 // Gradients Bᵀ A of one layer for one example and one seed, in the order of the layout's entry:
 // count. `gradient` is T×O, the inputs are those of the layer's uses for this example.
 at::Tensor entry_gradient(const Layer& layer, const std::vector<at::Tensor>& inputs,

@@ -37,9 +37,9 @@ void probe(const Model& model, const Weights& weights, const at::Tensor& inputs)
   const at::Tensor few = inputs.narrow(0, 0, std::min(probed_examples, inputs.size(0)));
   const at::Tensor first = model.logits(weights, few);
   const double size = first.abs().max().item<double>() + 1e-12;
-  if (!torch::equal(first, model.logits(weights, few)) &&
-      !((model.logits(weights, few) - first).abs().max().item<double>() <=
-        probe_tolerance * size)) {
+  const at::Tensor again = model.logits(weights, few);
+  if (!torch::equal(first, again) &&
+      !((again - first).abs().max().item<double>() <= probe_tolerance * size)) {
     fail(
         "model: it answers differently when asked twice; is dropout on? Call eval() before saving");
   }
@@ -73,12 +73,7 @@ Linearization::Linearization(const Model& model, Weights weights, at::Tensor inp
 }
 
 std::vector<std::string> Linearization::without_rule() const {
-  std::vector<std::string> all;
-  for (std::size_t i = 0; i < table_.slow.entries.size(); ++i) {
-    all.push_back(weights_.layout->entries()[table_.slow.entries[i]].name + ": " +
-                  table_.slow_reasons[i]);
-  }
-  return all;
+  return pumice::without_rule(table_, *weights_.layout);
 }
 
 void Linearization::set_batch_size(std::int64_t examples) {
