@@ -23,6 +23,7 @@
 #include "machine.h"
 #include "pumice/core/error.h"
 #include "pumice/core/memory.h"
+#include "pumice/linalg/blas_kernels.h"
 #include "pumice/linalg/threads.h"
 #include "pumice/linearization/linearization.h"
 #include "pumice/model/zoo.h"
@@ -205,6 +206,7 @@ json all_cases(const std::string& program, bool quick) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  pumice::restart_with_better_blas_kernels(arguments);
   try {
     keep_freed_memory();  // as the tool does
     set_threads(available_cores());

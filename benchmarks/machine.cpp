@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pumice/core/revision.h"
+#include "pumice/linalg/blas_kernels.h"
 #include "pumice/linalg/threads.h"
 
 namespace pumice::benchmark {
@@ -42,6 +43,7 @@ nlohmann::json machine_description() {
           {"memory_gib", static_cast<double>(memory.totalram) * memory.mem_unit / (1 << 30)},
           {"libtorch", TORCH_VERSION},
           {"openblas", openblas_get_config()},
+          {"openblas_kernels", blas_kernels()},
           {"pumice", version()},
           {"revision", revision()}};
 }

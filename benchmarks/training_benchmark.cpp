@@ -10,6 +10,7 @@
 
 #include "machine.h"
 #include "pumice/core/memory.h"
+#include "pumice/linalg/blas_kernels.h"
 #include "pumice/linalg/threads.h"
 #include "pumice/model/training.h"
 #include "pumice/model/zoo.h"
@@ -110,6 +111,7 @@ json measure(const Architecture& architecture, std::int64_t batch, int repeats) 
 }  // namespace
 
 int main(int count, char** arguments) {
+  restart_with_better_blas_kernels(arguments);
   keep_freed_memory();
   const int threads = count > 1 ? std::atoi(arguments[1]) : available_cores();
   set_threads(threads);

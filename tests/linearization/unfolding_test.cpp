@@ -52,10 +52,41 @@ TEST(Unfolding, ARangeOfTapsAndChannelsIsThatPartOfTheWholePatch) {
                            whole.narrow(1, 2, 5).narrow(2, 1, 2).flatten(1)));
 }
 
-TEST(Unfolding, OnlyAPlainLinearLayerReadsItsInputAsItLies) {
-  EXPECT_TRUE((Unfolding{.extent = {1, 1, 7}, .channels = 3}.is_identity()));
-  EXPECT_FALSE((Unfolding{.extent = {1, 4, 4}, .stride = {1, 2, 2}, .channels = 3}.is_identity()));
-  EXPECT_FALSE((Unfolding{.extent = {1, 4, 4}, .channels = 4, .groups = 2}.is_identity()));
+TEST(Unfolding, ProductsOfPixelsAlongRunsAddUpToProductsOfPatches) {
+  torch::manual_seed(2);
+  const at::Tensor left = torch::randn({3, 2, 5, 6}, at::kDouble);
+  const at::Tensor right = torch::randn({3, 2, 5, 6}, at::kDouble);
+  for (const std::int64_t stride : {1, 2}) {
+    const Unfolding unfolding{.extent = {2, 5, 6},
+                              .kernel = {2, 3, 3},
+                              .stride = {1, stride, 1},
+                              .padding = {1, 1, 2},
+                              .dilation = {1, 1, 2},
+                              .channels = 3};
+    const auto channels_last = [](const at::Tensor& image) {
+      return image.permute({1, 2, 3, 0}).contiguous();
+    };
+    const auto patches = [&](const at::Tensor& image) {
+      const at::Tensor out = torch::empty({unfolding.positions(), unfolding.columns()}, at::kDouble);
+      unfold(unfolding, channels_last(image).data_ptr<double>(), 0, whole_patch(unfolding),
+             out.data_ptr<double>());
+      return out;
+    };
+    const at::Tensor pixels =
+        channels_last(left).view({-1, 3}).mm(channels_last(right).view({-1, 3}).t());
+    at::Tensor sum = torch::zeros({unfolding.positions(), unfolding.positions()}, at::kDouble);
+    for (const auto& of_tap : pixel_runs(unfolding)) {
+      for (const PixelRun& rows : of_tap) {
+        for (const PixelRun& columns : of_tap) {
+          sum.narrow(0, rows.position, rows.length)
+              .narrow(1, columns.position, columns.length)
+              .add_(pixels.narrow(0, rows.pixel, rows.length)
+                        .narrow(1, columns.pixel, columns.length));
+        }
+      }
+    }
+    EXPECT_TRUE(torch::allclose(sum, patches(left).mm(patches(right).t()), 1e-12, 1e-12));
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "pumice/core/error.h"
 #include "pumice/data/data_request.h"
@@ -19,10 +20,15 @@ class UsageError : public Error {
 void add_data_command(CLI::App& app);
 void add_train_command(CLI::App& app);
 void add_kernel_command(CLI::App& app);
+void add_forget_command(CLI::App& app);
 
 // --data, --test, --classes, --per-class, --test-per-class, --validation-per-class, --image-size,
 // --channels: the same everywhere. Seeds are the command's own.
 void add_data_options(CLI::App& command, DataRequest& request, bool with_spec = true);
+
+// An empty name (an unset variable of a script) must not pass for an option that was not given: a
+// training that should leave a cohort out would silently include it. UsageError for the first such.
+void refuse_empty_values(const CLI::App& command, const std::vector<const char*>& options);
 
 // What an earlier command stored, except for the options that were given again on this command
 // line.

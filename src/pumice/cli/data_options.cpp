@@ -45,6 +45,15 @@ void add_data_options(CLI::App& command, DataRequest& request, bool with_spec) {
       ->group("Data");
 }
 
+void refuse_empty_values(const CLI::App& command, const std::vector<const char*>& options) {
+  for (const char* name : options) {
+    const CLI::Option* option = command.get_option(name);
+    if (option->count() > 0 && option->as<std::string>().empty()) {
+      throw UsageError(text(name, ": empty, must name something"));
+    }
+  }
+}
+
 DataRequest inherit_data_options(const CLI::App& command, const DataRequest& given,
                                  const DataRequest& stored) {
   DataRequest request = stored;

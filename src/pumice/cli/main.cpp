@@ -13,6 +13,7 @@
 #include "pumice/core/memory.h"
 #include "pumice/core/revision.h"
 #include "pumice/core/suggestion.h"
+#include "pumice/linalg/blas_kernels.h"
 
 namespace pumice::cli {
 namespace {
@@ -83,6 +84,7 @@ int run(int argument_count, char** arguments) {
   add_data_command(app);
   add_train_command(app);
   add_kernel_command(app);
+  add_forget_command(app);
 
   try {
     app.parse(argument_count, arguments);
@@ -116,6 +118,7 @@ int run(int argument_count, char** arguments) {
 }  // namespace pumice::cli
 
 int main(int argument_count, char** arguments) {
+  pumice::restart_with_better_blas_kernels(arguments);
   pumice::keep_freed_memory();
   pumice::listen_for_interrupts();
   return pumice::cli::run(argument_count, arguments);

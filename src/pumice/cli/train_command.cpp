@@ -162,19 +162,8 @@ Json row_json(const Evaluation& evaluation) {
   return {{"examples", evaluation.count}, {"error", evaluation.error}, {"loss", evaluation.loss}};
 }
 
-// An empty name (an unset variable of a script) must not pass for an option that was not given: a
-// training that should leave a cohort out would silently include it.
-void refuse_empty_values(const CLI::App& command) {
-  for (const char* name : {"--init", "--exclude", "--forget-class", "--data"}) {
-    const CLI::Option* option = command.get_option(name);
-    if (option->count() > 0 && option->as<std::string>().empty()) {
-      throw UsageError(text(name, ": empty, must name something"));
-    }
-  }
-}
-
 void run_train(const CLI::App& command, const TrainFlags& flags) {
-  refuse_empty_values(command);
+  refuse_empty_values(command, {"--init", "--exclude", "--forget-class", "--data"});
   if (flags.forget_class.empty() != !flags.forget_count) {
     throw UsageError(
         "--forget-class and --forget-count: each needs the other, which class and how many");

@@ -16,6 +16,14 @@ Digest::Digest() : state_(std::make_unique<State>()) {
   crypto_generichash_init(&state_->hash, nullptr, 0, crypto_generichash_BYTES);
 }
 
+Digest::Digest(std::string_view key) : Digest() {
+  if (key.size() < crypto_generichash_KEYBYTES_MIN || key.size() > crypto_generichash_KEYBYTES_MAX) {
+    throw std::runtime_error("a digest's key must have 16 to 64 bytes");
+  }
+  crypto_generichash_init(&state_->hash, reinterpret_cast<const unsigned char*>(key.data()),
+                          key.size(), crypto_generichash_BYTES);
+}
+
 Digest::~Digest() = default;
 
 void Digest::add_bytes(const void* bytes, std::size_t size) {

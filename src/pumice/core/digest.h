@@ -15,6 +15,8 @@ namespace pumice {
 class Digest {
  public:
   Digest();
+  // Keyed: who does not have the key (16 to 64 bytes) cannot confirm a guess of the content.
+  explicit Digest(std::string_view key);
   ~Digest();
   Digest(const Digest&) = delete;
   Digest& operator=(const Digest&) = delete;

@@ -1,6 +1,6 @@
 // The two innermost loops of class sharing, for matrices that a BLAS is slow at: a product with a
-// small inner dimension, and a handful of long dot products. Both use AVX2 where the processor has
-// it.
+// small inner dimension, and a handful of long dot products. Both use AVX-512 or
+// AVX2 where the processor has it.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,7 @@
 namespace pumice {
 
 // out[s·out_ld + s'] += Σ_t Σ_o left[t·left_ld + s·left_stride + o] · right[t·right_ld +
-// s'·right_stride + o] for s < left_seeds, s' < right_seeds, t < positions, o < length. Uses AVX2
-// where the processor has it.
+// s'·right_stride + o] for s < left_seeds, s' < right_seeds, t < positions, o < length.
 void add_class_products(std::int64_t left_seeds, std::int64_t right_seeds, std::int64_t positions,
                         std::int64_t length, const float* left, std::int64_t left_ld,
                         std::int64_t left_stride, const float* right, std::int64_t right_ld,

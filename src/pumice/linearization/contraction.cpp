@@ -25,9 +25,9 @@ constexpr std::array<std::pair<Contraction, const char*>, 4> names{
 // Columns of the panel that explicit rows are formed in: wide enough for the product to run at full
 // speed.
 constexpr std::int64_t good_panel_width = 16384;
-// Values of B that are transformed before they are multiplied: they, and as many of the other side,
-// stay in the first-level cache.
-constexpr std::int64_t transformed_values = 4 << 10;
+// Values of B that are transformed before they are multiplied: few enough to stay near. 4 Ki and 8
+// Ki (first-level cache) were slower by a third and by a twentieth on a processor with AVX-512.
+constexpr std::int64_t transformed_values = 16 << 10;
 // Positions that are transformed together, at least: each value that is read is then used so many
 // times.
 constexpr std::int64_t transformed_positions = 4;
@@ -151,19 +151,15 @@ std::vector<Tile> tiles(std::int64_t left, std::int64_t right, std::int64_t size
   return all;
 }
 
-// A Aᵀ of a tile: (examples·T) × (examples·T). On the diagonal of a symmetric kernel, blocks above
-// the diagonal are undefined.
+// left·rightᵀ of a tile, rows of the examples on both sides. On the diagonal of a symmetric kernel
+// blocks of `block` rows above the diagonal are undefined.
 template <typename Scalar>
-at::Tensor patch_products(const Layer& layer, const StoredSignals& left_signals,
-                          const StoredSignals& right_signals, const Tile& tile,
-                          std::int64_t group) {
-  const at::Tensor left = patches_of<Scalar>(layer, left_signals, tile.left, group);
-  const at::Tensor right =
-      tile.diagonal ? left : patches_of<Scalar>(layer, right_signals, tile.right, group);
+at::Tensor tile_products(const at::Tensor& left, const at::Tensor& right, std::int64_t block,
+                         bool diagonal) {
   at::Tensor products = at::empty({left.size(0), right.size(0)}, left.options());
   Scalar* to = products.data_ptr<Scalar>();
   const std::int64_t columns = left.size(1);
-  if (!tile.diagonal) {
+  if (!diagonal) {
     spread_gemm<Scalar>(left.size(0), right.size(0), columns, left.data_ptr<Scalar>(), columns,
                         right.data_ptr<Scalar>(), columns, 0, to, right.size(0));
     return products;
@@ -171,12 +167,69 @@ at::Tensor patch_products(const Layer& layer, const StoredSignals& left_signals,
   const std::int64_t size = left.size(0);
   spread_syrk<Scalar>(size, columns, left.data_ptr<Scalar>(), columns, 0, to, size);
   for (std::int64_t row = 0; row < size; ++row) {  // complete the blocks of one example
-    const std::int64_t end = (row / layer.positions + 1) * layer.positions;
+    const std::int64_t end = (row / block + 1) * block;
     for (std::int64_t column = row + 1; column < end; ++column) {
       to[row * size + column] = to[column * size + row];
     }
   }
   return products;
+}
+
+// A Aᵀ of a tile: (examples·T) × (examples·T).
+template <typename Scalar>
+at::Tensor patch_products(const Layer& layer, const StoredSignals& left_signals,
+                          const StoredSignals& right_signals, const Tile& tile,
+                          std::int64_t group) {
+  const at::Tensor left = patches_of<Scalar>(layer, left_signals, tile.left, group);
+  const at::Tensor right =
+      tile.diagonal ? left : patches_of<Scalar>(layer, right_signals, tile.right, group);
+  return tile_products<Scalar>(left, right, layer.positions, tile.diagonal);
+}
+
+// Products of pixels of a tile: (examples·pixels) × (examples·pixels).
+template <typename Scalar>
+at::Tensor pixel_products(const Layer& layer, const StoredSignals& left_signals,
+                          const StoredSignals& right_signals, const Tile& tile,
+                          std::int64_t group) {
+  const Unfolding& unfolding = layer.unfoldings.front();
+  const std::int64_t channels = unfolding.group_channels();
+  const auto pixels = [&](const StoredSignals& signals, const Range& examples) {
+    return signals.inputs.front()
+        .narrow(0, examples.begin, examples.size())
+        .view({-1, unfolding.channels})
+        .narrow(1, group * channels, channels)
+        .contiguous();
+  };
+  const at::Tensor left = pixels(left_signals, tile.left);
+  const at::Tensor right = tile.diagonal ? left : pixels(right_signals, tile.right);
+  return tile_products<Scalar>(left, right, unfolding.pixels(), tile.diagonal);
+}
+
+// A_i A_jᵀ (T×T) from the products of pixels of one pair, by summing over taps.
+template <typename Scalar>
+void sum_taps(const std::vector<std::vector<PixelRun>>& runs, const Scalar* pixels,
+              std::int64_t pixels_ld, std::int64_t positions, Scalar* products) {
+  std::fill_n(products, positions * positions, Scalar{0});
+  for (const std::vector<PixelRun>& of_tap : runs) {
+    for (const PixelRun& rows : of_tap) {
+      for (std::int64_t row = 0; row < rows.length; ++row) {
+        const Scalar* from = pixels + (rows.pixel + row) * pixels_ld;
+        Scalar* to = products + (rows.position + row) * positions;
+        for (const PixelRun& columns : of_tap) {
+          for (std::int64_t column = 0; column < columns.length; ++column) {
+            to[columns.position + column] += from[columns.pixel + column];
+          }
+        }
+      }
+    }
+  }
+}
+
+bool shares_pixels(const Layer& layer) {
+  if (layer.unfoldings.size() != 1) return false;
+  const Unfolding& unfolding = layer.unfoldings.front();
+  const std::int64_t pixels = unfolding.pixels();
+  return 2 * pixels * pixels <= layer.positions * layer.positions * unfolding.taps();
 }
 
 // How many examples a tile may have on each side for `values(size)` to stay within the workspace.
@@ -190,8 +243,10 @@ std::int64_t tile_size(std::int64_t workspace, std::int64_t value_size, std::int
 
 // Values that a tile of `size` examples a side allocates.
 std::int64_t sharing_values(const Layer& layer, std::int64_t size) {
-  const std::int64_t rows = size * layer.positions;
-  return 2 * rows * layer.columns + rows * rows;
+  const bool by_pixel = shares_pixels(layer);
+  const std::int64_t rows = size * (by_pixel ? layer.unfoldings.front().pixels() : layer.positions);
+  return 2 * rows * (by_pixel ? layer.unfoldings.front().group_channels() : layer.columns) +
+         rows * rows;
 }
 
 std::int64_t hadamard_values(const Layer& layer, std::int64_t seeds, std::int64_t size) {
@@ -215,6 +270,10 @@ void share_classes(const Layer& layer, const StoredSignals& left, const StoredSi
   const std::int64_t size =
       tile_size(options.workspace, sum.element_size(), 128,
                 [&](std::int64_t examples) { return sharing_values(layer, examples); });
+  const bool by_pixel = shares_pixels(layer);
+  const std::vector<std::vector<PixelRun>> runs =
+      by_pixel ? pixel_runs(layer.unfoldings.front()) : std::vector<std::vector<PixelRun>>{};
+  const std::int64_t block = by_pixel ? layer.unfoldings.front().pixels() : positions;
   const Scalar* left_b = left.gradients.data_ptr<Scalar>();
   const Scalar* right_b = right.gradients.data_ptr<Scalar>();
   Scalar* out = sum.data_ptr<Scalar>();
@@ -223,23 +282,29 @@ void share_classes(const Layer& layer, const StoredSignals& left, const StoredSi
   for (std::int64_t group = 0; group < layer.groups; ++group) {
     const std::int64_t from_output = group * group_outputs;
     for (const Tile& tile : tiles(examples_of(left), examples_of(right), size, symmetric)) {
-      const at::Tensor products = patch_products<Scalar>(layer, left, right, tile, group);
+      const at::Tensor products = by_pixel
+                                      ? pixel_products<Scalar>(layer, left, right, tile, group)
+                                      : patch_products<Scalar>(layer, left, right, tile, group);
       const std::int64_t products_ld = products.size(1);
       const std::int64_t work =
           tile.right.size() * positions * (positions + seeds) * seeds * group_outputs;
       at::parallel_for(0, tile.left.size(), grain(work), [&](std::int64_t begin, std::int64_t end) {
         std::vector<Scalar> transformed(static_cast<std::size_t>(at_once * u_ld));
-        // A copy of the products of one pair: as they lie in their tile, they would fall on the
-        // same places of the cache.
+        // A Aᵀ of one pair: as its values lie in their tile, they would fall on the same places of
+        // the cache.
         std::vector<Scalar> weights(static_cast<std::size_t>(positions * positions));
         for (std::int64_t i = begin; i < end; ++i) {
-          const Scalar* of_example = products.data_ptr<Scalar>() + i * positions * products_ld;
+          const Scalar* of_example = products.data_ptr<Scalar>() + i * block * products_ld;
           const Scalar* b = left_b + (tile.left.begin + i) * positions * b_ld + from_output;
           const std::int64_t last = tile.diagonal ? i + 1 : tile.right.size();
           for (std::int64_t j = 0; j < last; ++j) {
-            for (std::int64_t t = 0; t < positions; ++t) {
-              std::copy_n(of_example + t * products_ld + j * positions, positions,
-                          weights.data() + t * positions);
+            if (by_pixel) {
+              sum_taps(runs, of_example + j * block, products_ld, positions, weights.data());
+            } else {
+              for (std::int64_t t = 0; t < positions; ++t) {
+                std::copy_n(of_example + t * products_ld + j * positions, positions,
+                            weights.data() + t * positions);
+              }
             }
             const Scalar* other = right_b + (tile.right.begin + j) * positions * b_ld + from_output;
             for (std::int64_t t = 0; t < positions; t += at_once) {
@@ -448,6 +513,19 @@ void contract_rows(const at::Tensor& left, const at::Tensor& right, at::Tensor& 
   });
 }
 
+double sharing_product_flops(const Layer& layer) {
+  const Unfolding& unfolding = layer.unfoldings.front();
+  const bool by_pixel = shares_pixels(layer);
+  const auto rows = static_cast<double>(by_pixel ? unfolding.pixels() : layer.positions);
+  return 2 * rows * rows *
+         static_cast<double>(by_pixel ? unfolding.group_channels() : layer.columns);
+}
+
+double tap_sums(const Layer& layer) {
+  if (!shares_pixels(layer)) return 0;
+  return static_cast<double>(layer.positions * layer.positions * layer.unfoldings.front().taps());
+}
+
 double contraction_flops(const Layer& layer, Contraction contraction, double pairs,
                          std::int64_t seeds) {
   const auto t = static_cast<double>(layer.positions);
@@ -461,7 +539,8 @@ double contraction_flops(const Layer& layer, Contraction contraction, double pai
     case Contraction::hadamard:
       return 2 * pairs * groups * (t * t * k + s * s * t * t * (o + 1));
     case Contraction::class_sharing:
-      return 2 * pairs * groups * (t * t * k + s * t * t * o + s * s * t * o);
+      return 2 * pairs * groups *
+             ((sharing_product_flops(layer) + tap_sums(layer)) / 2 + s * t * t * o + s * s * t * o);
     case Contraction::linear_tail:
       return 2 * pairs * groups * (k + s * s * (o + 1));
   }

@@ -70,6 +70,12 @@ std::int64_t minimal_workspace(const Layer& layer, Contraction contraction, std:
                                std::int64_t left_examples, std::int64_t right_examples,
                                std::int64_t scalar_size);
 
+// Class sharing takes A_i A_jᵀ from products of pixels, summed over taps, where that is at least
+// twice cheaper than products of patches: strides of 1, one use. For one pair and group: FLOPs of
+// the products, and additions over taps (0 where patches are multiplied).
+double sharing_product_flops(const Layer& layer);
+double tap_sums(const Layer& layer);
+
 // Adds rows·rowsᵀ of rows that were written down already: left (n·S)×columns, right (m·S)×columns.
 void contract_rows(const at::Tensor& left, const at::Tensor& right, at::Tensor& sum);
 

@@ -67,7 +67,8 @@ MachineRates measure(at::ScalarType type) {
   rates.thin_product =
       best_rate(static_cast<double>(2 * items * thin_rows * thin_columns * inner), [&] {
         spread(items, [&](std::int64_t i) {
-          transform_positions(thin_rows, thin_columns, inner, a, large, b, large,
+          transform_positions(thin_rows, thin_columns, inner, a, large,
+                              b + i % (large / inner) * inner * large, large,
                               c + i % slots * share, thin_columns);
         });
       });
@@ -79,12 +80,16 @@ MachineRates measure(at::ScalarType type) {
                Scalar{0}, c + i % slots * share, form_columns);
         });
       });
+  // Every pair reads other examples than the one before: from the second-level cache at best.
   const std::int64_t seeds = 5, positions = 16, length = 192;
+  const std::int64_t values_each = seeds * positions * length;
+  const std::int64_t examples = large * large / values_each;
   rates.class_products =
       best_rate(static_cast<double>(2 * items * 16 * seeds * seeds * positions * length), [&] {
         spread(items * 16, [&](std::int64_t i) {
-          add_class_products(seeds, seeds, positions, length, a, seeds * length, length, b,
-                             seeds * length, length, c + i % slots * share, seeds);
+          add_class_products(seeds, seeds, positions, length, a, seeds * length, length,
+                             b + i % examples * values_each, seeds * length, length,
+                             c + i % slots * share, seeds);
         });
       });
   const Unfolding unfolding{
@@ -138,11 +143,12 @@ double forecast_seconds(const Layer& layer, Contraction contraction, double pair
                   s * s * t * t * o / rates.product_with_inner(layer.outputs / layer.groups)) +
              pairs * groups * s * s * t * t / rates.unfolding + patches;
     case Contraction::class_sharing:
-      return 2 * pairs * groups *
-                 (t * t * k / rates.product +
-                  s * t * t * o / rates.product_with_inner(layer.positions) +
+      return pairs * groups * (sharing_product_flops(layer) / rates.product +
+                               tap_sums(layer) / rates.unfolding) +
+             2 * pairs * groups *
+                 (s * t * t * o / rates.product_with_inner(layer.positions) +
                   s * s * t * o / rates.class_products) +
-             patches;
+             (tap_sums(layer) > 0 ? 0 : patches);
     case Contraction::linear_tail:
       return forecast_seconds(pooled_layer(layer), Contraction::hadamard, pairs, examples, seeds,
                               rates);

@@ -152,7 +152,12 @@ at::Tensor Linearization::fisher_diagonal(const RowStreamOptions& options) const
   const at::Tensor shares = logits().softmax(1);
   const at::Tensor seeds =
       shares.sqrt().unsqueeze(2) * (at::eye(classes(), shares.options()) - shares.unsqueeze(1));
-  return sum_of_squares(view(seeds), options) / static_cast<double>(examples());
+  return sum_of_squared_rows(seeds, options) / static_cast<double>(examples());
+}
+
+at::Tensor Linearization::sum_of_squared_rows(const std::optional<at::Tensor>& seeds,
+                                              const RowStreamOptions& options) const {
+  return sum_of_squares(view(seeds), options);
 }
 
 }  // namespace pumice

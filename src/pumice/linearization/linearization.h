@@ -56,6 +56,13 @@ class Linearization {
   at::Tensor query_blocks(const at::Tensor& variance, const RowStreamOptions& options = {}) const;
   // Diagonal Fisher information: mean over x of Σ_y π_y (∂ log π_y / ∂w)², p values in float64.
   at::Tensor fisher_diagonal(const RowStreamOptions& options = {}) const;
+  // Σ over rows of their squares, p values in float64: the diagonal of Jᵀ J, or of Jᵀ H J with
+  // seeds Rᵀ (N×S×c, see KernelOptions).
+  at::Tensor sum_of_squared_rows(const std::optional<at::Tensor>& seeds = {},
+                                 const RowStreamOptions& options = {}) const;
+  // FLOPs of convolutions and linear layers for one example forwards; a training step takes three
+  // times as many.
+  double forward_flops() const { return passing_flops(table_, 0, 0); }
 
  private:
   Examples view(const std::optional<at::Tensor>& seeds) const;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 namespace pumice {
 
@@ -23,11 +24,13 @@ struct Unfolding {
 
   std::int64_t output_extent(int axis) const;
   std::int64_t positions() const;  // T
+  // The pixel that tap reads at position 0, along each axis; negative where that is padding.
+  std::array<std::int64_t, 3> tap_offset(std::int64_t tap) const;
   std::int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   std::int64_t group_channels() const { return channels / groups; }
   std::int64_t columns() const { return taps() * group_channels(); }  // K, of one group
   std::int64_t input_size() const { return extent[0] * extent[1] * extent[2] * channels; }
-  bool is_identity() const;  // the patch matrix is the input as it lies in memory
+  std::int64_t pixels() const { return extent[0] * extent[1] * extent[2]; }
 
   bool operator==(const Unfolding&) const = default;
 };
@@ -43,6 +46,16 @@ struct PatchRange {
 inline PatchRange whole_patch(const Unfolding& unfolding) {
   return {0, unfolding.taps(), 0, unfolding.group_channels()};
 }
+
+// Positions that follow each other and read pixels that follow each other, through one tap.
+struct PixelRun {
+  std::int64_t position = 0, pixel = 0, length = 0;
+};
+
+// For each tap, the runs of positions that read inside the image. Two positions t and t' then have
+// the product of their patches Σ_tap <pixel(t, tap), pixel'(t', tap)>: products of pixels, summed
+// along runs, taps times fewer multiplications than products of patches where strides are 1.
+std::vector<std::vector<PixelRun>> pixel_runs(const Unfolding& unfolding);
 
 // Patches of one example and group, T × range.width(), zero where a patch leaves the image.
 template <typename Scalar>

@@ -1,0 +1,451 @@
+// pumice forget: a model, its data and a deletion request in; a scrubbed model and a record out.
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "pumice/cli/command.h"
+#include "pumice/cli/forget_options.h"
+#include "pumice/cli/loaded_model.h"
+#include "pumice/core/interrupt.h"
+#include "pumice/core/memory.h"
+#include "pumice/core/progress.h"
+#include "pumice/core/revision.h"
+#include "pumice/data/split.h"
+#include "pumice/forgetting/applicability.h"
+#include "pumice/linalg/threads.h"
+#include "pumice/linearization/linearization.h"
+#include "pumice/model/torchscript_model.h"
+#include "pumice/model/weight_distribution.h"
+#include "pumice/record/record.h"
+
+namespace pumice::cli {
+namespace {
+
+using Json = nlohmann::json;
+namespace files = std::filesystem;
+
+// Everything that is opened before any work is done.
+struct Request {
+  LoadedModel loaded;
+  std::optional<Checkpoint> start;
+  std::vector<Weights> references;
+  std::vector<std::string> cohort_ids;
+  Split split;
+  std::optional<TrainingOptions> recipe;  // as the model says
+  Dataset validation;
+};
+
+bool is_torchscript(const Checkpoint& checkpoint) {
+  return dynamic_cast<const TorchScriptModel*>(checkpoint.model.get()) != nullptr;
+}
+
+std::string extension_of(const Checkpoint& checkpoint) {
+  return is_torchscript(checkpoint) ? ".pt" : ".safetensors";
+}
+
+bool several(const ForgetFlags& flags) {
+  return flags.methods.size() > 1;
+}
+
+files::path out_path(const ForgetFlags& flags, const std::string& name, const std::string& method,
+                     const std::string& extension) {
+  return several(flags) ? files::path(name) / (method + extension) : files::path(name);
+}
+
+void check_outputs(const ForgetFlags& flags, const Checkpoint& checkpoint) {
+  const std::string extension = extension_of(checkpoint);
+  if (!several(flags) && files::path(flags.out).extension() != extension) {
+    throw UsageError(text("--out: '", flags.out, "', must end in ", extension, " as --model does"));
+  }
+  for (const std::string* name : {&flags.out, &flags.distribution}) {
+    if (name->empty() || !several(flags)) continue;
+    if (files::exists(*name) && !files::is_directory(*name)) {
+      throw UsageError(text("'", *name, "': is a file, must be a folder for several methods"));
+    }
+  }
+  std::vector<files::path> targets;
+  for (const std::string& method : flags.methods) {
+    targets.push_back(out_path(flags, flags.out, method, extension));
+    if (!flags.distribution.empty()) {
+      targets.push_back(out_path(flags, flags.distribution, method, ".safetensors"));
+    }
+  }
+  if (!flags.record.empty()) targets.emplace_back(flags.record);
+  for (const files::path& target : targets) {
+    if (files::exists(target) && !flags.force) {
+      fail(target.string(), ": exists already, must not be overwritten without --force");
+    }
+    for (const std::string& source : {flags.model, flags.init, flags.cohort}) {
+      if (!source.empty() && files::exists(target) && files::equivalent(target, source)) {
+        throw UsageError(text("'", target.string(), "': is an input of this command, must be another file"));
+      }
+    }
+  }
+}
+
+void check_same_network(const std::string& file, const Checkpoint& other, const Weights& weights) {
+  if (!(*other.weights.layout == *weights.layout)) {
+    fail(file, ": ", other.weights.flat.numel(), " weights in ",
+         other.weights.layout->entries().size(), " tensors, must have the names and shapes of the model (",
+         weights.flat.numel(), " in ", weights.layout->entries().size(), ")");
+  }
+}
+
+Request open_request(const CLI::App& command, const ForgetFlags& flags) {
+  Request request{.loaded = load_model(flags.model, command, flags.data), .start = {},
+                  .references = {}, .cohort_ids = read_ids(flags.cohort), .split = {},
+                  .recipe = {}, .validation = {}};
+  const Checkpoint& checkpoint = request.loaded.checkpoint;
+  check_outputs(flags, checkpoint);
+  if (!flags.init.empty()) {
+    request.start = open_checkpoint(flags.init);
+    check_same_network(flags.init, *request.start, checkpoint.weights);
+  }
+  for (const std::string& file : flags.references) {
+    const Checkpoint reference = open_checkpoint(file);
+    check_same_network(file, reference, checkpoint.weights);
+    request.references.push_back(reference.weights);
+  }
+  const Selection& selection = request.loaded.selection;
+  request.split = make_split(selection.train, selection.test, request.cohort_ids);
+  const Metadata& metadata = checkpoint.metadata;
+  if (metadata.contains("data_digest") && metadata.at("data_digest") != digest(selection.train)) {
+    fail("data: digest ", digest(selection.train), ", the model was trained on ",
+         metadata.at("data_digest"), "; must be the same examples, in the same order");
+  }
+  if (metadata.contains("recipe")) {
+    request.recipe =
+        training_options_from_json(Json::parse(metadata.at("recipe"), nullptr, false));
+  }
+  if (flags.validation) {
+    DataRequest data = request.loaded.request;
+    if (*flags.validation == "train") {
+      request.validation = part_named(selection, "validation");
+    } else {
+      data.spec = *flags.validation;
+      data.test_spec.clear();
+      data.selection.per_class.reset();
+      request.validation = load(data).train;
+    }
+  }
+  return request;
+}
+
+ForgettingTask make_task(const ForgetFlags& flags, const Request& request) {
+  const Checkpoint& checkpoint = request.loaded.checkpoint;
+  const bool to_zero = (request.recipe && request.recipe->decay_centre == DecayCentre::zero) ||
+                       flags.decay_centre == "zero";
+  if (!request.start && !flags.decay_centre && !to_zero) {
+    throw UsageError(
+        "--init: not given; where weight decay pulled to must be said: --init FILE, or "
+        "--decay-centre zero or self");
+  }
+  ForgettingTask task{.model = *checkpoint.model,
+                      .weights = checkpoint.weights,
+                      .centre = to_zero         ? at::zeros_like(checkpoint.weights.flat)
+                                : request.start ? request.start->weights.flat
+                                                : checkpoint.weights.flat,
+                      .start = {},
+                      .train = request.loaded.selection.train,
+                      .split = request.split,
+                      .normalization = request.loaded.normalization,
+                      .weight_decay = 0,
+                      .recipe = request.recipe.value_or(finetuning_recipe())};
+  if (request.start) task.start = request.start->weights.flat;
+  if (flags.validation) task.validation = &request.validation;
+  if (flags.weight_decay) {
+    task.weight_decay = *flags.weight_decay;
+  } else if (request.recipe) {
+    task.weight_decay = request.recipe->weight_decay;
+  }
+  for (const std::string& name : flags.methods) {
+    if (!method_named(name).needs_ridge || flags.method.ridge || task.weight_decay > 0) continue;
+    if (!flags.weight_decay && !request.recipe) {
+      throw UsageError(text("--weight-decay: not given and not known from the model, method '",
+                            name, "' needs it"));
+    }
+    throw UsageError(text("--weight-decay: ", task.weight_decay, ", must be > 0 for method '", name,
+                          "' (or give --ridge)"));
+  }
+  if (flags.loss) task.loss = loss_named(*flags.loss);
+  if (flags.memory) task.linear.memory = parse_bytes(*flags.memory);
+  if (flags.tolerance) task.linear.relative_tolerance = *flags.tolerance;
+  check(task);
+  return task;
+}
+
+// One bar for each thing that is computed.
+class Bars {
+ public:
+  explicit Bars(bool quiet) : mode_(quiet ? ProgressMode::quiet : ProgressMode::automatic) {}
+  void update(const std::string& what, double share) {
+    if (interrupted()) fail("interrupted, nothing was written");
+    if (what != title_ || !bar_) {
+      finish();
+      title_ = what;
+      bar_ = std::make_unique<Progress>(what, 1000, mode_);
+    }
+    bar_->update(static_cast<std::int64_t>(1000 * share));
+  }
+  void finish() {
+    if (bar_) bar_->finish();
+    bar_.reset();
+  }
+
+ private:
+  ProgressMode mode_;
+  std::string title_;
+  std::unique_ptr<Progress> bar_;
+};
+
+struct Scrubbed {
+  std::string method;
+  WeightDistribution distribution;
+  Weights sample;
+  ForgettingSummary summary;
+  Evaluation cohort, retain, test;
+};
+
+WeightDistribution with_noise(const ForgettingTask& task, const NoiseOptions& options,
+                              const Weights& mean, Bars& bars) {
+  WeightDistribution distribution{.mean = mean, .variance = {}};
+  if (options.scale == 0) return distribution;
+  const Dataset retained = subset(task.train, task.split.retain);
+  const Linearization linearization(task.model, mean,
+                                    network_inputs(retained.images, task.normalization));
+  const at::Tensor fisher = linearization.fisher_diagonal(
+      {.memory = task.linear.memory,
+       .progress = [&](double share) { bars.update("Fisher information", share); }});
+  distribution.variance =
+      noise_variance(fisher, *mean.layout, linearization.classes(), options);
+  return distribution;
+}
+
+Scrubbed scrub(const ForgetFlags& flags, const ForgettingTask& task, SharedProblems& shared,
+               const Request& request, const std::string& name, Bars& bars) {
+  const ShiftResult shifted = method_named(name).make(flags.method)->shift(task, shared);
+  Scrubbed result{.method = name, .distribution = {}, .sample = {}, .summary = shifted.summary,
+                  .cohort = {}, .retain = {}, .test = {}};
+  result.summary.method = name;
+  if (!shifted.weights.flat.defined()) {
+    bars.finish();
+    return result;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const bool noisy = flags.noise.scale > 0 && !request.split.retain.empty();
+  result.distribution =
+      noisy ? with_noise(task, flags.noise, shifted.weights, bars)
+            : WeightDistribution{.mean = shifted.weights, .variance = {}};
+  if (noisy) {
+    result.summary.noise = summarize(flags.noise, result.distribution);
+    result.summary.seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    // One forward pass and, for each class, one backward pass and the rows of the Jacobian.
+    const auto classes = static_cast<double>(task.train.classes.size());
+    result.summary.epoch_equivalents += (1 + 2 * classes) / 3 *
+                                        static_cast<double>(request.split.retain.size()) /
+                                        static_cast<double>(task.train.size());
+  }
+  bars.finish();
+  result.sample = draw(result.distribution, flags.noise.seed);
+  if (!request.references.empty()) {
+    result.summary.reference = compare(task.weights, shifted.weights, request.references);
+  }
+  return result;
+}
+
+struct Errors {
+  Evaluation cohort, retain, test;
+};
+
+Errors judge(const Request& request, const Weights& weights) {
+  const auto on = [&](const Dataset& dataset) {
+    return dataset.size() ? evaluate(*request.loaded.checkpoint.model, weights, dataset,
+                                     request.loaded.normalization)
+                          : Evaluation{};
+  };
+  const Selection& selection = request.loaded.selection;
+  const Dataset retained =
+      request.split.retain.empty() ? Dataset{} : subset(selection.train, request.split.retain);
+  return {on(subset(selection.train, request.split.cohort)), on(retained), on(selection.test)};
+}
+
+Json errors_json(const Errors& errors) {
+  const auto one = [](const Evaluation& evaluation) {
+    return Json{{"examples", evaluation.count}, {"error", evaluation.error}, {"loss", evaluation.loss}};
+  };
+  Json json{{"cohort", one(errors.cohort)}, {"retain", one(errors.retain)}};
+  if (errors.test.count) json["test"] = one(errors.test);
+  return json;
+}
+
+void print_errors(const char* name, const Errors& errors) {
+  std::printf("  %-12s", name);
+  for (const Evaluation* evaluation : {&errors.cohort, &errors.retain, &errors.test}) {
+    if (evaluation->count == 0) {
+      std::printf("%10s%10s", "-", "-");
+    } else {
+      std::printf("%8.2f %%%10.4f", 100 * evaluation->error, evaluation->loss);
+    }
+  }
+  std::printf("\n");
+}
+
+Metadata scrubbed_metadata(const Request& request, const ForgettingSummary& summary) {
+  Metadata metadata = request.loaded.checkpoint.metadata;
+  metadata["created_by"] = text("pumice ", version());
+  metadata["revision"] = revision();
+  metadata["forgotten"] = text(request.split.cohort.size(), " of ",
+                               request.loaded.selection.train.size(), " training examples");
+  metadata["forgetting"] = text(summary.method, summary.noise ? ", with noise" : ", no noise");
+  return metadata;
+}
+
+Json make_record(const ForgetFlags& flags, const Request& request, const ForgettingTask& task,
+                 const Applicability& applicability, const Errors& before,
+                 const std::vector<Scrubbed>& results, const std::vector<Errors>& after) {
+  const Checkpoint& checkpoint = request.loaded.checkpoint;
+  Json methods = Json::array();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Json method = to_json(results[i].summary);
+    if (results[i].sample.flat.defined()) {
+      method["model"] = digest(*checkpoint.model, results[i].sample);
+      method["errors"] = errors_json(after[i]);
+    }
+    methods.push_back(method);
+  }
+  Json content{{"model", digest(*checkpoint.model, checkpoint.weights)},
+               {"data", digest(request.loaded.selection.train)},
+               {"data_request", to_json(request.loaded.request)},
+               {"examples", task.train.size()},
+               {"cohort_size", request.split.cohort.size()},
+               {"weight_decay", task.weight_decay},
+               {"loss", loss_name(task.loss)},
+               {"decay_centre", request.start ? "start" : flags.decay_centre.value_or("zero")},
+               {"threads", at::get_num_threads()},
+               {"seed", task.recipe.seed},
+               {"order_seed", task.recipe.order_seed},
+               {"errors_before", errors_json(before)},
+               {"applicability", to_json(applicability)},
+               {"methods", methods}};
+  if (request.start) content["start"] = digest(*request.start->model, request.start->weights);
+  if (flags.noise.seed) content["noise_seed"] = *flags.noise.seed;
+  if (flags.record_ids) content["cohort_ids"] = request.cohort_ids;
+  return content;
+}
+
+void print_traces(const ForgetFlags& flags) {
+  std::printf("The cohort is still in: %s", flags.model.c_str());
+  for (const std::string& file : {flags.cohort, flags.distribution}) {
+    if (!file.empty()) std::printf(", %s", file.c_str());
+  }
+  if (!flags.record.empty()) {
+    std::printf(", %s (key of its digest)",
+                flags.key.empty() ? (flags.record + ".key").c_str() : flags.key.c_str());
+  }
+  std::printf("; and in the data, logs and checkpoints of its training.\n");
+}
+
+void run_forget(const CLI::App& command, ForgetFlags& flags) {
+  check_forget_flags(command, flags);
+  set_threads(flags.threads.value_or(available_cores()));
+  const Request request = open_request(command, flags);
+  ForgettingTask task = make_task(flags, request);
+  Bars bars(flags.quiet || flags.json);
+  task.linear.progress = [&](const std::string& what, double share) { bars.update(what, share); };
+  SharedProblems shared(task);
+
+  ApplicabilityOptions options{.decay_known = request.recipe.has_value(), .start_buffers = {}};
+  if (request.start) options.start_buffers = request.start->model->buffers();
+  const Metadata& metadata = request.loaded.checkpoint.metadata;
+  if (metadata.contains("excluded")) options.excluded = metadata.at("excluded");
+  const Applicability applicability = examine(task, shared, options);
+  if (!flags.json) std::printf("Examination\n%s", applicability.text().c_str());
+  if (applicability.advice() == Advice::refusal && !flags.force) {
+    fail("examination: refused for the reason above, nothing was written; --force goes on anyway");
+  }
+
+  const Errors before = judge(request, task.weights);
+  std::vector<Scrubbed> results;
+  std::vector<Errors> after;
+  std::string failed;
+  for (const std::string& name : flags.methods) {
+    results.push_back(scrub(flags, task, shared, request, name, bars));
+    Scrubbed& result = results.back();
+    if (!result.summary.converged) {
+      failed += text(failed.empty() ? "" : "; ", name, ": ", result.summary.explanation);
+      if (!flags.accept_unconverged) result.sample = {};
+    }
+    after.push_back(result.sample.flat.defined() ? judge(request, result.sample) : Errors{});
+  }
+
+  const std::string extension = extension_of(request.loaded.checkpoint);
+  if (several(flags)) {
+    files::create_directories(flags.out);
+    if (!flags.distribution.empty()) files::create_directories(flags.distribution);
+  }
+  for (const Scrubbed& result : results) {
+    if (!result.sample.flat.defined()) continue;
+    task.model.save(out_path(flags, flags.out, result.method, extension), result.sample,
+                    scrubbed_metadata(request, result.summary));
+    if (!flags.distribution.empty()) {
+      write_distribution(out_path(flags, flags.distribution, result.method, ".safetensors"),
+                         result.distribution);
+    }
+  }
+  Record record{.kind = "forget",
+                .content = make_record(flags, request, task, applicability, before, results, after)};
+  if (!flags.record.empty()) {
+    const std::string key =
+        read_or_make_key(flags.key.empty() ? flags.record + ".key" : flags.key);
+    record.content["cohort_digest"] = keyed_digest(key, request.cohort_ids);
+    write_record(flags.record, record);
+  }
+  if (flags.json) {
+    std::printf("%s\n", to_json(record).dump(2).c_str());
+  } else {
+    std::printf("%-14s%20s%20s%20s\n", "", "cohort", "retained", "test");
+    std::printf("  %-12s%10s%10s%10s%10s%10s%10s\n", "", "error", "loss", "error", "loss", "error",
+                "loss");
+    print_errors("before", before);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i].sample.flat.defined()) print_errors(results[i].method.c_str(), after[i]);
+    }
+    for (const Scrubbed& result : results) {
+      std::printf("%s\n", several(flags) ? result.summary.brief().c_str()
+                                         : result.summary.full().c_str());
+    }
+    if (flags.noise.scale == 0) {
+      std::printf("Without noise no bound on what the weights still tell holds.\n");
+    }
+    if (flags.noise.seed) {
+      std::printf("--noise-seed: the noise can be repeated and subtracted, this release is not private.\n");
+    }
+    if (failed.empty() || flags.accept_unconverged) {
+      std::printf("Written: %s\n", flags.out.c_str());
+    }
+    print_traces(flags);
+  }
+  if (!failed.empty() && !flags.accept_unconverged) {
+    fail("not converged, no model was written for it (--accept-unconverged writes it): ", failed);
+  }
+}
+
+}  // namespace
+
+void add_forget_command(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("forget", "Remove what a model learned from a cohort of its examples");
+  const auto flags = std::make_shared<ForgetFlags>();
+  add_forget_options(*command, *flags);
+  command->footer(
+      "Data, recipe and weight decay are those that the model says, unless given again.\n"
+      "Example: pumice forget --model w.safetensors --init w.start.safetensors --cohort cohort.txt "
+      "--noise 1e-9 --out scrubbed.safetensors --record forget.json");
+  command->callback([command, flags] { run_forget(*command, *flags); });
+}
+
+}  // namespace pumice::cli

@@ -1,0 +1,67 @@
+// What a method did, with the numbers that were used: for people and for the record.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pumice {
+
+// The trapezium trick (docs/forgetting.md): k = cos∠(δ, e), e = u − wlin(Dr).
+struct TrapeziumSummary {
+  double cosine = 0;  // k
+  double angle = 0;   // arccos k, radians
+  double error_norm = 0;
+  double scale = 0;  // |δ'|/|δ|
+};
+
+// Against models that were retrained without the cohort, if some were given.
+struct ReferenceSummary {
+  std::int64_t count = 0;
+  double cosine = 0;      // of the shift to the mean true shift, mean w(Dr) − w(D)
+  double norm_ratio = 0;  // |shift| / |mean true shift|
+  double distance = 0;    // |scrubbed − mean w(Dr)|
+  std::optional<double> floor = {};  // mean distance between two of them
+};
+
+struct NoiseSummary {
+  double scale = 0;  // α
+  std::string shape;
+  double epsilon = 0;
+  std::optional<double> cap = {};
+  double norm = 0;  // √ Σ variance: the length of the noise one must expect
+  bool reproducible = false;  // drawn from a given seed: not private
+};
+
+struct ForgettingSummary {
+  std::string method;
+  bool converged = true;
+  std::string explanation = {};  // of a failure
+
+  double shift_norm = 0;         // |h(w) − w|
+  double displacement_norm = 0;  // |w − centre|
+  std::optional<double> direction_norm = {};  // |δ| before scaling
+  std::optional<double> ridge = {};           // the λ that was used
+  std::optional<double> scale = {};           // along δ
+  std::string scale_rule = {};                // where the scale came from
+  std::optional<std::string> curvature = {}, linearized_at = {}, solver = {};
+  std::optional<double> relative_residual = {}, condition_estimate = {};
+  std::optional<std::int64_t> iterations = {};
+  std::optional<TrapeziumSummary> trapezium = {};
+  std::optional<std::int64_t> epochs = {};  // of methods that train
+  std::vector<std::string> slow_parameters = {};  // that the engine has no rule for
+  std::optional<ReferenceSummary> reference = {};
+  std::optional<NoiseSummary> noise = {};
+
+  double seconds = 0;
+  double epoch_equivalents = 0;  // FLOPs as multiples of one training epoch on D
+  bool shared_kernel = false;    // a kernel computed for an earlier method was used
+
+  std::string brief() const;  // one line
+  std::string full() const;   // a line for each number, with what it means
+};
+nlohmann::json to_json(const ForgettingSummary& summary);
+
+}  // namespace pumice

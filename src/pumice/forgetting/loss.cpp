@@ -1,0 +1,56 @@
+#include "pumice/forgetting/loss.h"
+
+#include "pumice/core/error.h"
+#include "pumice/core/suggestion.h"
+
+namespace pumice {
+namespace {
+
+at::Tensor onehot(const at::Tensor& labels, std::int64_t classes) {
+  return at::one_hot(labels, classes).to(at::kDouble);
+}
+
+}  // namespace
+
+Loss loss_named(const std::string& name) {
+  if (name == "cross-entropy") return Loss::cross_entropy;
+  if (name == "squared") return Loss::squared;
+  fail("loss: '", name, "' is unknown", suggestion(name, {"cross-entropy", "squared"}));
+}
+
+std::string loss_name(Loss loss) {
+  return loss == Loss::squared ? "squared" : "cross-entropy";
+}
+
+Curvature curvature_named(const std::string& name) {
+  if (name == "identity") return Curvature::identity;
+  if (name == "softmax") return Curvature::softmax;
+  fail("curvature: '", name, "' is unknown", suggestion(name, {"identity", "softmax"}));
+}
+
+std::string curvature_name(Curvature curvature) {
+  return curvature == Curvature::softmax ? "softmax" : "identity";
+}
+
+at::Tensor residuals(const at::Tensor& logits, const at::Tensor& labels, Loss loss) {
+  const at::Tensor wide = logits.detach().to(at::kDouble);
+  const at::Tensor answers = loss == Loss::squared ? wide : wide.softmax(1);
+  return answers - onehot(labels, logits.size(1));
+}
+
+at::Tensor curvature_root(const at::Tensor& logits, Loss loss, Curvature curvature) {
+  if (loss == Loss::squared || curvature == Curvature::identity) return {};
+  const at::Tensor shares = logits.detach().to(at::kDouble).softmax(1);
+  const at::Tensor q = shares.sqrt();  // unit length
+  const std::int64_t classes = q.size(1);
+  // The reflection I − v vᵀ/(1 + q_c) with v = q + e_c takes e_c to −q, so that its other columns
+  // are orthogonal to q; q_c >= 0 leaves nothing to cancel.
+  at::Tensor v = q.clone();
+  v.select(1, classes - 1).add_(1);
+  const at::Tensor reflection =
+      at::eye(classes, q.options()).unsqueeze(0) -
+      v.unsqueeze(2) * v.unsqueeze(1) / (1 + q.select(1, classes - 1)).view({-1, 1, 1});
+  return (q.unsqueeze(2) * reflection.narrow(2, 0, classes - 1)).contiguous();
+}
+
+}  // namespace pumice

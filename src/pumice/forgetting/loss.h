@@ -1,0 +1,29 @@
+// What was minimised: residuals and curvature of the loss with respect to the logits.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+namespace pumice {
+
+// Sums over examples of: cross_entropy  −log softmax(f)_y;  squared  ½ |f − onehot(y)|².
+enum class Loss { cross_entropy, squared };
+// What stands for the Hessian H of the loss with respect to the logits. `softmax`: the true one of
+// cross-entropy, diag(π) − ππᵀ. For squared loss both are the identity.
+enum class Curvature { identity, softmax };
+
+Loss loss_named(const std::string& name);  // throws Error with the known names
+std::string loss_name(Loss loss);
+Curvature curvature_named(const std::string& name);
+std::string curvature_name(Curvature curvature);
+
+// r: softmax(f) − onehot(y), or f − onehot(y). logits N×c, labels N → N×c, float64.
+at::Tensor residuals(const at::Tensor& logits, const at::Tensor& labels, Loss loss);
+
+// R with H = R Rᵀ for each example: N×c×(c−1), float64; undefined where H is the identity.
+//   softmax: R = diag(√π) Q, where the columns of Q are an orthonormal basis of what is orthogonal
+//   to √π (a Householder reflection without its last column). H has rank c − 1.
+at::Tensor curvature_root(const at::Tensor& logits, Loss loss, Curvature curvature);
+
+}  // namespace pumice

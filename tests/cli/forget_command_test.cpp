@@ -1,0 +1,193 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "npy.h"
+#include "pumice/data/split.h"
+#include "pumice/model/checkpoint.h"
+#include "pumice/model/training.h"
+#include "temporary_folder.h"
+
+namespace pumice {
+namespace {
+
+using nlohmann::json;
+using testing::CommandResult;
+using testing::content_of;
+using testing::run_command;
+using testing::TemporaryFolder;
+
+const std::string body = PUMICE_SOURCE_DIR "/weights/fashion-mnist-allcnn-w0.25.safetensors";
+
+CommandResult pumice(const std::string& arguments) {
+  return run_command(PUMICE_TOOL " " + arguments);
+}
+
+TEST(ForgetCommand, WrongUseGetsOneSentenceAndExitCodeTwo) {
+  const auto expect = [](const std::string& arguments, const std::string& sentence) {
+    const CommandResult result =
+        pumice("forget --model " + body + " --cohort c.txt --out x.safetensors " + arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments << result.error;
+    EXPECT_NE(result.error.find(sentence), std::string::npos) << result.error;
+    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+  };
+  expect("--method consitent", "did you mean 'consistent'?");
+  expect("--method fisher", "--noise: not given, method 'fisher' is noise alone");
+  expect("--method retrain", "--init: not given, method 'retrain' trains from it");
+  expect("--method ntk --method ntk", "--method: one is named twice");
+  expect("--noise -1", "--noise: -1, must be >= 0");
+  expect("--ridge 0", "--ridge: 0, must be > 0");
+  expect("--scale -2", "--scale: -2, must be > 0");
+  expect("--init w0 --decay-centre zero", "--decay-centre: means nothing with --init");
+  expect("--scale 2 --validation train", "--validation: means nothing with --scale");
+  expect("--key k", "--key: means nothing without --record");
+  expect("--memory lots", "must be a number of bytes");
+  expect("--init ''", "--init: empty, must name something");
+}
+
+class ForgetCommandFull : public ::testing::Test {
+ protected:
+  // Fine-tuned for a few epochs: enough for a shift that means something.
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder;
+    const CommandResult trained = pumice(
+        "train --init " + body +
+        " --classes 0-2 --per-class 10 --test-per-class 8 --validation-per-class 6 --epochs 25 "
+        "--batch 8 --rate 0.003 --weight-decay 0.02 --no-early-stop --quiet --out " +
+        path("w.safetensors"));
+    ASSERT_EQ(trained.exit_code, 0) << trained.error;
+    const CommandResult drawn = pumice(
+        "data make cohort --classes 0-2 --per-class 10 --validation-per-class 6 --forget-class 0 "
+        "--forget-count 3 --out " +
+        path("c.txt"));
+    ASSERT_EQ(drawn.exit_code, 0) << drawn.error;
+  }
+  static void TearDownTestSuite() { delete folder_; }
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+  static std::string request() {
+    return "forget --model " + path("w.safetensors") + " --init " + path("w.start.safetensors") +
+           " --cohort " + path("c.txt") + " ";
+  }
+  static TemporaryFolder* folder_;
+};
+TemporaryFolder* ForgetCommandFull::folder_ = nullptr;
+
+TEST_F(ForgetCommandFull, AllMethodsOfOneCallShareAKernelAndFillAFolder) {
+  const CommandResult result = pumice(
+      request() + "--method consistent ntk newton fisher finetune retrain original --noise 1e-7 "
+                  "--noise-seed 3 --distribution " +
+      path("d") + " --record " + path("r.json") + " --out " + path("all"));
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_NE(result.output.find("Examination"), std::string::npos);
+  EXPECT_NE(result.output.find("this release is not private"), std::string::npos);
+  EXPECT_NE(result.output.find("The cohort is still in: "), std::string::npos);
+  const json record = json::parse(content_of(path("r.json")));
+  EXPECT_EQ(record["pumice_record"], "forget");
+  EXPECT_EQ(record["cohort_size"], 3);
+  ASSERT_EQ(record["methods"].size(), 7U);
+  int shared = 0;
+  for (const json& method : record["methods"]) {
+    const std::string name = method["method"];
+    EXPECT_TRUE(method["converged"].get<bool>()) << name;
+    EXPECT_FALSE(method["noise"]["private"].get<bool>()) << name;
+    shared += method["shared_kernel"].get<bool>();
+    const Checkpoint scrubbed = open_checkpoint(path("all/" + name + ".safetensors"));
+    EXPECT_EQ(digest(*scrubbed.model, scrubbed.weights), method["model"]) << name;
+    EXPECT_EQ(scrubbed.metadata.at("forgotten"), "3 of 30 training examples");
+    EXPECT_TRUE(std::filesystem::exists(path("d/" + name + ".safetensors")));
+  }
+  EXPECT_GE(shared, 2);
+  EXPECT_EQ(record["noise_seed"], 3);
+  // Neither ids nor a digest that a guess could confirm.
+  const std::string text = content_of(path("r.json"));
+  for (const std::string& id : read_ids(path("c.txt"))) {
+    EXPECT_EQ(text.find(id), std::string::npos);
+  }
+  EXPECT_TRUE(record["cohort_digest"].get<std::string>().starts_with("blake2b-keyed:"));
+  EXPECT_EQ(record["applicability"]["checks"].size(), 6U);
+}
+
+TEST_F(ForgetCommandFull, TheShiftRaisesTheCohortsLossAndIsComparedWithARetrainedModel) {
+  const CommandResult retrained =
+      pumice("train --init " + path("w.start.safetensors") + " --exclude " + path("c.txt") +
+             " --quiet --out " + path("r.safetensors"));
+  ASSERT_EQ(retrained.exit_code, 0) << retrained.error;
+  const CommandResult result =
+      pumice(request() + "--reference " + path("r.safetensors") + " --record-ids --record " +
+             path("one.json") + " --json --out " + path("s.safetensors"));
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const json record = json::parse(result.output);
+  const json& method = record["methods"][0];
+  EXPECT_EQ(method["method"], "consistent");
+  EXPECT_FALSE(method.contains("noise"));
+  EXPECT_GT(method["reference"]["cosine"].get<double>(), 0);
+  EXPECT_GT(method["errors"]["cohort"]["loss"].get<double>(),
+            record["errors_before"]["cohort"]["loss"].get<double>());
+  EXPECT_EQ(record["cohort_ids"].size(), 3U);
+  // The same request again refuses to overwrite, and gives the same bytes when told to.
+  EXPECT_EQ(pumice(request() + "--out " + path("s.safetensors")).exit_code, 1);
+  const std::string before = digest(open_checkpoint(path("s.safetensors")).weights);
+  ASSERT_EQ(pumice(request() + "--quiet --force --out " + path("s.safetensors")).exit_code, 0);
+  EXPECT_EQ(digest(open_checkpoint(path("s.safetensors")).weights), before);
+}
+
+TEST_F(ForgetCommandFull, TheNoiseOfARealReleaseCannotBeRepeated) {
+  for (const char* name : {"n1.safetensors", "n2.safetensors"}) {
+    const CommandResult result =
+        pumice(request() + "--method original --noise 1e-6 --quiet --out " + path(name));
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+  }
+  EXPECT_NE(digest(open_checkpoint(path("n1.safetensors")).weights),
+            digest(open_checkpoint(path("n2.safetensors")).weights));
+}
+
+TEST_F(ForgetCommandFull, BadInputEndsBeforeAnyWorkWithOneSentence) {
+  const auto expect = [](int code, const std::string& arguments, const std::string& sentence) {
+    const CommandResult result = pumice(arguments + " --out " + path("no.safetensors"));
+    EXPECT_EQ(result.exit_code, code) << arguments << result.error;
+    EXPECT_NE(result.error.find(sentence), std::string::npos) << result.error;
+    EXPECT_FALSE(std::filesystem::exists(path("no.safetensors")));
+  };
+  const std::string model = "forget --model " + path("w.safetensors") + " ";
+  const std::string cohort = " --cohort " + path("c.txt");
+  expect(2, model + cohort, "--decay-centre zero or self");
+  expect(1, model + cohort + " --init " + body, "must have the names and shapes of the model");
+  expect(1, request() + "--per-class 9", "the model was trained on");
+  expect(2, request() + "--weight-decay 0", "--weight-decay: 0, must be > 0 for method 'consistent'");
+  expect(1, request() + "--solver primal --tolerance 1e-30", "not converged, no model was written");
+  write_ids(path("unknown.txt"), {"train/99999999"});
+  expect(1, model + "--init " + path("w.start.safetensors") + " --cohort " + path("unknown.txt"),
+         "train/99999999");
+}
+
+TEST_F(ForgetCommandFull, TorchScriptInTorchScriptOutAndPythonLoadsIt) {
+  const std::string reference =
+      std::string(PUMICE_PYTHON) + " " PUMICE_SOURCE_DIR "/tests/fixtures/reference_networks.py ";
+  ASSERT_EQ(run_command(reference + "torchscript trace " + path("foreign.pt")).exit_code, 0);
+  // A foreign model knows neither its data nor its decay: both are said, and it was never trained
+  // on them, which the examination may refuse.
+  const CommandResult trained =
+      pumice("train --init " + path("foreign.pt") +
+             " --head keep --classes 0-2 --per-class 6 --image-size 8 --epochs 5 --rate 0.05 "
+             "--weight-decay 0.05 --no-early-stop --quiet --out " + path("f.pt"));
+  ASSERT_EQ(trained.exit_code, 0) << trained.error;
+  ASSERT_EQ(pumice("data make cohort --classes 0-2 --per-class 6 --image-size 8 --forget-class 1 "
+                   "--forget-count 2 --out " + path("fc.txt")).exit_code, 0);
+  const CommandResult result =
+      pumice("forget --model " + path("f.pt") + " --init " + path("f.start.pt") + " --cohort " +
+             path("fc.txt") + " --noise 1e-8 --force --quiet --out " + path("scrubbed.pt"));
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const std::string script =
+      "import torch; m = torch.jit.load('" + path("scrubbed.pt") +
+      "'); o = torch.jit.load('" + path("f.pt") +
+      "'); assert not m.training; assert m(torch.rand(2, 1, 8, 8)).shape == (2, 3); "
+      "d = sum(float((a - b).abs().sum()) for a, b in zip(m.parameters(), o.parameters())); "
+      "assert d > 0";
+  const CommandResult loaded =
+      run_command(std::string(PUMICE_PYTHON) + " -c \"" + script + "\"");
+  EXPECT_EQ(loaded.exit_code, 0) << loaded.error;
+}
+
+}  // namespace
+}  // namespace pumice
