@@ -5,9 +5,9 @@
 //
 // FOLDER holds what `pumice train` wrote: w.safetensors with w.start.safetensors and w.epochs/,
 // rCOHORT-a.safetensors and rCOHORT-b.safetensors (retrained without the cohort, -b in another
-// order), and the cohort's ids in cCOHORT.txt. Each idea is judged by distances to the two retrained
-// models: L1 = mean over examples of |softmax − softmax of retrained|₁, on the cohort, the retained
-// examples and the test set.
+// order), and the cohort's ids in cCOHORT.txt. Each idea is judged by distances to the two
+// retrained models: L1 = mean over examples of |softmax − softmax of retrained|₁, on the cohort,
+// the retained examples and the test set.
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -115,10 +115,10 @@ class Judge {
     double cohort = 0, retain = 0, test = 0;
     for (const Answers& other : answers_) {
       const double share = 1.0 / static_cast<double>(answers_.size());
-      cohort += share * distance(own.train.index_select(0, cohort_),
-                                 other.train.index_select(0, cohort_));
-      retain += share * distance(own.train.index_select(0, retain_),
-                                 other.train.index_select(0, retain_));
+      cohort += share *
+                distance(own.train.index_select(0, cohort_), other.train.index_select(0, cohort_));
+      retain += share *
+                distance(own.train.index_select(0, retain_), other.train.index_select(0, retain_));
       test += share * distance(own.test, other.test);
     }
     const at::Tensor labels = study_.selection.train.labels;
@@ -142,9 +142,9 @@ class Judge {
             {"error_test", error(own.test, study_.selection.test.labels)},
             {"norm", norm},
             {"norm_ratio", norm / truth_.norm().item<double>()},
-            {"cosine", norm > 0 ? shift.dot(truth_).item<double>() /
-                                      (norm * truth_.norm().item<double>())
-                                : 0.0}};
+            {"cosine",
+             norm > 0 ? shift.dot(truth_).item<double>() / (norm * truth_.norm().item<double>())
+                      : 0.0}};
   }
 
   json floor() const {
@@ -172,8 +172,10 @@ class Judge {
   // Loss on validation examples of the cohort's classes, weighted as in the cohort.
   double validation_loss(const at::Tensor& flat) const {
     const at::Tensor& truth = study_.selection.validation.labels;
-    const at::Tensor losses =
-        -logits(flat, study_.validation_inputs).log_softmax(1).gather(1, truth.unsqueeze(1)).squeeze(1);
+    const at::Tensor losses = -logits(flat, study_.validation_inputs)
+                                   .log_softmax(1)
+                                   .gather(1, truth.unsqueeze(1))
+                                   .squeeze(1);
     const at::Tensor cohort_labels = study_.selection.train.labels.index_select(0, cohort_);
     double sum = 0;
     const auto counts = at::bincount(cohort_labels, {}, study_.selection.train.classes.size());
@@ -233,7 +235,8 @@ class Ideas {
 
   json run() {
     const json floor = judge_.floor();
-    std::fprintf(stderr, "cohort %zu: floor %.3f %.3f %.3f, retrained err %.2f %.2f loss %.2f %.2f\n",
+    std::fprintf(stderr,
+                 "cohort %zu: floor %.3f %.3f %.3f, retrained err %.2f %.2f loss %.2f %.2f\n",
                  study_.split.cohort.size(), floor["l1_cohort"].get<double>(),
                  floor["l1_retain"].get<double>(), floor["l1_test"].get<double>(),
                  floor["a"]["error_cohort"].get<double>(), floor["b"]["error_cohort"].get<double>(),
@@ -246,12 +249,13 @@ class Ideas {
       for (const double factor : {1.0, 0.1, 3.0}) {
         if (brief_ && factor != 1) continue;
         const auto direction = direction_of(here_, curvature, study_.decay * factor);
-        const std::string name =
-            text(curvature_name(curvature), factor == 1 ? std::string() : text(", ridge ×", factor));
+        const std::string name = text(curvature_name(curvature),
+                                      factor == 1 ? std::string() : text(", ridge ×", factor));
         rules(name, direction.value, direction.all.value, u_, factor == 1);
       }
     }
-    if (brief_) return {{"cohort", study_.split.cohort.size()}, {"floor", floor}, {"ideas", ideas_}};
+    if (brief_)
+      return {{"cohort", study_.split.cohort.size()}, {"floor", floor}, {"ideas", ideas_}};
     last_layer();
     between();
     path_average();
@@ -341,20 +345,23 @@ class Ideas {
     };
     const auto features_of = [&](const at::Tensor& flat) {
       return last_layer_inputs(*study_.original.model,
-                               {study_.original.weights.layout, flat.to(at::kFloat)}, study_.inputs);
+                               {study_.original.weights.layout, flat.to(at::kFloat)},
+                               study_.inputs);
     };
     const at::Tensor& labels = study_.selection.train.labels;
     const at::Tensor retain = at::tensor(study_.split.retain, at::kLong);
     const auto direction = direction_of(here_, Curvature::softmax, study_.decay);
-    for (const double scale : {1.0, u_.norm().item<double>() / direction.all.value.norm().item<double>()}) {
+    for (const double scale :
+         {1.0, u_.norm().item<double>() / direction.all.value.norm().item<double>()}) {
       at::Tensor flat = wide_ + direction.value * scale;
       const at::Tensor before =
           fit_linear_classifier(features_of(wide_), labels, head_of(centre_), study_.decay);
       const at::Tensor after =
-          fit_linear_classifier(features_of(flat).index_select(0, retain), labels.index_select(0, retain),
-                     head_of(centre_), study_.decay);
+          fit_linear_classifier(features_of(flat).index_select(0, retain),
+                                labels.index_select(0, retain), head_of(centre_), study_.decay);
       const at::Tensor head = head_of(wide_) + after - before;
-      flat.narrow(0, matrix.offset, matrix.count).copy_(head.narrow(1, 0, head.size(1) - 1).reshape({-1}));
+      flat.narrow(0, matrix.offset, matrix.count)
+          .copy_(head.narrow(1, 0, head.size(1) - 1).reshape({-1}));
       flat.narrow(0, bias.offset, bias.count).copy_(head.select(1, head.size(1) - 1));
       add(text("softmax, last layer exact, ", scale == 1 ? "scale 1" : "length ratio"),
           flat.to(at::kFloat), {{"scale", scale}});

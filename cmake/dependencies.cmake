@@ -15,3 +15,11 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
 pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
+# Debian's libsvm has neither a CMake package nor a pkg-config file.
+find_path(LIBSVM_INCLUDE_DIR svm.h PATH_SUFFIXES libsvm REQUIRED)
+find_library(LIBSVM_LIBRARY svm REQUIRED)
+if(NOT TARGET LibSVM::LibSVM)
+  add_library(LibSVM::LibSVM UNKNOWN IMPORTED)
+  set_target_properties(LibSVM::LibSVM PROPERTIES
+    IMPORTED_LOCATION ${LIBSVM_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${LIBSVM_INCLUDE_DIR})
+endif()

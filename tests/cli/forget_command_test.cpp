@@ -74,10 +74,11 @@ class ForgetCommandFull : public ::testing::Test {
 TemporaryFolder* ForgetCommandFull::folder_ = nullptr;
 
 TEST_F(ForgetCommandFull, AllMethodsOfOneCallShareAKernelAndFillAFolder) {
-  const CommandResult result = pumice(
-      request() + "--method consistent ntk newton fisher finetune retrain original --noise 1e-7 "
-                  "--noise-seed 3 --distribution " +
-      path("d") + " --record " + path("r.json") + " --out " + path("all"));
+  const CommandResult result =
+      pumice(request() +
+             "--method consistent ntk newton fisher finetune retrain original --noise 1e-7 "
+             "--noise-seed 3 --distribution " +
+             path("d") + " --record " + path("r.json") + " --out " + path("all"));
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_NE(result.output.find("Examination"), std::string::npos);
   EXPECT_NE(result.output.find("this release is not private"), std::string::npos);
@@ -145,6 +146,19 @@ TEST_F(ForgetCommandFull, TheNoiseOfARealReleaseCannotBeRepeated) {
             digest(open_checkpoint(path("n2.safetensors")).weights));
 }
 
+TEST_F(ForgetCommandFull, WithoutAStartTheCentreOfTheDecayIsTheUsersChoice) {
+  for (const std::string centre : {"zero", "self"}) {
+    const CommandResult result = pumice("forget --model " + path("w.safetensors") + " --cohort " +
+                                        path("c.txt") + " --decay-centre " + centre +
+                                        " --force --json --out " + path(centre + ".safetensors"));
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    const json record = json::parse(result.output);
+    EXPECT_EQ(record["decay_centre"], centre);
+    EXPECT_FALSE(record.contains("start"));
+    EXPECT_EQ(record["applicability"]["advice"] == "go", false);
+  }
+}
+
 TEST_F(ForgetCommandFull, BadInputEndsBeforeAnyWorkWithOneSentence) {
   const auto expect = [](int code, const std::string& arguments, const std::string& sentence) {
     const CommandResult result = pumice(arguments + " --out " + path("no.safetensors"));
@@ -157,7 +171,8 @@ TEST_F(ForgetCommandFull, BadInputEndsBeforeAnyWorkWithOneSentence) {
   expect(2, model + cohort, "--decay-centre zero or self");
   expect(1, model + cohort + " --init " + body, "must have the names and shapes of the model");
   expect(1, request() + "--per-class 9", "the model was trained on");
-  expect(2, request() + "--weight-decay 0", "--weight-decay: 0, must be > 0 for method 'consistent'");
+  expect(2, request() + "--weight-decay 0",
+         "--weight-decay: 0, must be > 0 for method 'consistent'");
   expect(1, request() + "--solver primal --tolerance 1e-30", "not converged, no model was written");
   write_ids(path("unknown.txt"), {"train/99999999"});
   expect(1, model + "--init " + path("w.start.safetensors") + " --cohort " + path("unknown.txt"),
@@ -173,22 +188,25 @@ TEST_F(ForgetCommandFull, TorchScriptInTorchScriptOutAndPythonLoadsIt) {
   const CommandResult trained =
       pumice("train --init " + path("foreign.pt") +
              " --head keep --classes 0-2 --per-class 6 --image-size 8 --epochs 5 --rate 0.05 "
-             "--weight-decay 0.05 --no-early-stop --quiet --out " + path("f.pt"));
+             "--weight-decay 0.05 --no-early-stop --quiet --out " +
+             path("f.pt"));
   ASSERT_EQ(trained.exit_code, 0) << trained.error;
   ASSERT_EQ(pumice("data make cohort --classes 0-2 --per-class 6 --image-size 8 --forget-class 1 "
-                   "--forget-count 2 --out " + path("fc.txt")).exit_code, 0);
+                   "--forget-count 2 --out " +
+                   path("fc.txt"))
+                .exit_code,
+            0);
   const CommandResult result =
       pumice("forget --model " + path("f.pt") + " --init " + path("f.start.pt") + " --cohort " +
              path("fc.txt") + " --noise 1e-8 --force --quiet --out " + path("scrubbed.pt"));
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const std::string script =
-      "import torch; m = torch.jit.load('" + path("scrubbed.pt") +
-      "'); o = torch.jit.load('" + path("f.pt") +
+      "import torch; m = torch.jit.load('" + path("scrubbed.pt") + "'); o = torch.jit.load('" +
+      path("f.pt") +
       "'); assert not m.training; assert m(torch.rand(2, 1, 8, 8)).shape == (2, 3); "
       "d = sum(float((a - b).abs().sum()) for a, b in zip(m.parameters(), o.parameters())); "
       "assert d > 0";
-  const CommandResult loaded =
-      run_command(std::string(PUMICE_PYTHON) + " -c \"" + script + "\"");
+  const CommandResult loaded = run_command(std::string(PUMICE_PYTHON) + " -c \"" + script + "\"");
   EXPECT_EQ(loaded.exit_code, 0) << loaded.error;
 }
 

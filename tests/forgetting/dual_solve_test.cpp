@@ -43,9 +43,8 @@ TEST(Loss, ResidualsAreTheGradientOfTheLossWithRespectToTheLogits) {
   for (const Loss loss : {Loss::cross_entropy, Loss::squared}) {
     const at::Tensor logits = torch::randn({4, 3}, at::kDouble).requires_grad_();
     const at::Tensor value =
-        loss == Loss::squared
-            ? (logits - at::one_hot(labels, 3).to(at::kDouble)).square().sum() / 2
-            : at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum);
+        loss == Loss::squared ? (logits - at::one_hot(labels, 3).to(at::kDouble)).square().sum() / 2
+                              : at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum);
     const at::Tensor gradient = torch::autograd::grad({value}, {logits})[0];
     EXPECT_LT(relative_distance(residuals(logits, labels, loss), gradient), 1e-14);
   }
@@ -67,8 +66,8 @@ TEST(DualSolve, SolvesTheUnsymmetricSystemAsADenseSolverDoes) {
       }
     }
     for (const double ridge : {0.01, 5.0}) {
-      const DualSolution solution = solve_dual(
-          {theta, curvature_root(logits, Loss::cross_entropy, curvature)}, ridge, b);
+      const DualSolution solution =
+          solve_dual({theta, curvature_root(logits, Loss::cross_entropy, curvature)}, ridge, b);
       ASSERT_TRUE(solution.succeeded());
       const at::Tensor dense = at::linalg_solve(
           h.mm(theta) + ridge * at::eye(examples * classes, at::kDouble), b.reshape({-1, 1}));
@@ -83,7 +82,9 @@ TEST(DualSolve, AMatrixThatIsNotPositiveDefiniteIsToldNotThrown) {
   const DualSolution solution = solve_dual({theta, {}}, 0.1, at::ones({2, 3}, at::kDouble));
   EXPECT_FALSE(solution.succeeded());
   EXPECT_FALSE(solution.coefficients.defined());
-  EXPECT_EQ(refusal([&] { solve_dual({theta, {}}, 0, at::ones({2, 3}, at::kDouble)); }),
+  EXPECT_EQ(refusal([&] {
+              solve_dual({theta, {}}, 0, at::ones({2, 3}, at::kDouble));
+            }),
             "ridge: 0, must be > 0");
 }
 

@@ -35,9 +35,7 @@ struct SmallRequest {
             .loss = loss,
             .recipe = {}};
   }
-  at::Tensor inputs() const {
-    return network_inputs(data.images, normalization).to(at::kDouble);
-  }
+  at::Tensor inputs() const { return network_inputs(data.images, normalization).to(at::kDouble); }
 };
 
 inline Split split_off(std::int64_t examples, const std::vector<std::int64_t>& cohort) {

@@ -13,8 +13,8 @@ namespace {
 using namespace testing;  // NOLINT: the small requests
 
 LinearProblem problem_of(const SmallRequest& request, LinearProblemOptions options = {}) {
-  return {*request.model, request.weights, request.inputs(), request.data.labels, request.start,
-          request.loss,   std::move(options)};
+  return {*request.model, request.weights, request.inputs(),  request.data.labels,
+          request.start,  request.loss,    std::move(options)};
 }
 
 at::Tensor rows_of(const std::vector<std::int64_t>& examples, std::int64_t classes) {
@@ -75,7 +75,8 @@ TEST(LinearProblem, TheSoftmaxDirectionIsTheDifferenceOfTwoGaussNewtonSteps) {
   EXPECT_LT(relative_distance(direction.value, step_retain - step_all), 1e-8);
   EXPECT_LT(relative_distance(direction.retain.value, step_retain + u), 1e-9);
 
-  // The right-hand side that knows only the cohort: A_r Δ = J_fᵀ(r_f + H_f J_f step) + Nf·λ·(u + step).
+  // The right-hand side that knows only the cohort: A_r Δ = J_fᵀ(r_f + H_f J_f step) + Nf·λ·(u +
+  // step).
   at::Tensor b = 0.1 * static_cast<double>(request.split.cohort.size()) * (u + step_all);
   for (const std::int64_t i : request.split.cohort) {
     const at::Tensor own = jacobian.narrow(0, 3 * i, 3);
@@ -114,8 +115,8 @@ TEST(LinearProblem, ThePapersClosedFormHoldsWithTheCorrectedSignAndNotWithThePri
     return pulled - j_r.t().mv(solve(rr, j_r.mv(pulled)));
   };
   const at::Tensor all = ridged(jacobian.mm(jacobian.t()));
-  const at::Tensor difference = -j_r.t().mv(solve(rr, r0_r)) +
-                                jacobian.t().mv(solve(all, (f0 - y).reshape({-1})));
+  const at::Tensor difference =
+      -j_r.t().mv(solve(rr, r0_r)) + jacobian.t().mv(solve(all, (f0 - y).reshape({-1})));
   EXPECT_LT(relative_distance(closed_form(1), difference), 1e-9);
   EXPECT_GT(relative_distance(closed_form(-1), difference), 0.1);
   // The library's solves are those: wlin with the ridge |S|λ, so λ differs between the two parts.
@@ -165,7 +166,9 @@ TEST(LinearProblem, WhatDoesNotFitIsRefused) {
             }).find("centre of the decay: 3 values"),
             std::string::npos);
   const LinearProblem problem = problem_of(request);
-  EXPECT_EQ(refusal([&] { problem.wlin({0, 1}, {.decay = 0}); }),
+  EXPECT_EQ(refusal([&] {
+              problem.wlin({0, 1}, {.decay = 0});
+            }),
             "weight decay: 0, must be > 0 for a solve with a ridge");
 }
 

@@ -15,8 +15,8 @@ const std::vector<std::string> none;
 // A real training on made-up pictures with a small MLP.
 struct TrainedRequest {
   Dataset data = blob_dataset(10);
-  Network network{
-      Architecture{.name = "mlp", .width = 0.25, .input_channels = 1, .classes = 3, .image_size = 8}};
+  Network network{Architecture{
+      .name = "mlp", .width = 0.25, .input_channels = 1, .classes = 3, .image_size = 8}};
   Normalization normalization = measure_normalization(data);
   TrainingOptions recipe{.epochs = 30, .batch_size = 8, .rate = 0.05, .weight_decay = 0.02};
   Weights start = fresh_weights(network, 1);
@@ -71,10 +71,9 @@ TEST(ForgettingMethods, ForALinearModelNtkAtTheStartEqualsExactRetraining) {
   const ForgettingTask task = request.task();
   SharedProblems shared(task);
   const at::Tensor retrained = exact_training(request, request.split.retain);
-  const ShiftResult result =
-      method_named("ntk")
-          .make({.linearize_at = LinearizeAt::start, .trapezium = false})
-          ->shift(task, shared);
+  const ShiftResult result = method_named("ntk")
+                                 .make({.linearize_at = LinearizeAt::start, .trapezium = false})
+                                 ->shift(task, shared);
   EXPECT_LT((result.weights.flat - retrained).norm().item<double>(),
             1e-6 * (retrained - request.weights.flat).norm().item<double>());
   EXPECT_EQ(result.summary.linearized_at, "start");
@@ -82,8 +81,8 @@ TEST(ForgettingMethods, ForALinearModelNtkAtTheStartEqualsExactRetraining) {
 
 TEST(ForgettingMethods, ForALinearModelConsistentFromAConvergedModelEqualsExactRetraining) {
   for (const std::vector<std::int64_t>& cohort :
-       {std::vector<std::int64_t>{5},                        // one example
-        std::vector<std::int64_t>{0, 3, 6, 9, 12, 15, 18, 21},  // one whole class
+       {std::vector<std::int64_t>{5},                                        // one example
+        std::vector<std::int64_t>{0, 3, 6, 9, 12, 15, 18, 21},               // one whole class
         std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}) {  // half the data
     const SmallRequest request = linear_request(cohort);
     const at::Tensor retrained = exact_training(request, request.split.retain);
@@ -91,7 +90,8 @@ TEST(ForgettingMethods, ForALinearModelConsistentFromAConvergedModelEqualsExactR
       ForgettingTask task = request.task();
       task.linear.relative_tolerance = 1e-12;
       SharedProblems shared(task);
-      const ShiftResult result = method_named("consistent").make({.solver = solver})->shift(task, shared);
+      const ShiftResult result =
+          method_named("consistent").make({.solver = solver})->shift(task, shared);
       EXPECT_LT((result.weights.flat - retrained).norm().item<double>(),
                 1e-6 * (retrained - request.weights.flat).norm().item<double>())
           << cohort.size();

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "forgetting_tasks.h"
 #include "pumice/linearization/linearization.h"
 #include "refusal.h"
-#include "forgetting_tasks.h"
 #include "temporary_folder.h"
 
 namespace pumice {
@@ -100,8 +100,9 @@ TEST(Noise, ADistributionSurvivesItsFile) {
   EXPECT_TRUE(at::equal(read.variance, variance));
   auto other = std::make_shared<WeightLayout>();
   other->add("conv.weight", {2, 2, 1, 1});
-  EXPECT_NE(refusal([&] { read_distribution(folder / "d.safetensors", other); })
-                .find("'conv.weight' has shape"),
+  EXPECT_NE(refusal([&] {
+              read_distribution(folder / "d.safetensors", other);
+            }).find("'conv.weight' has shape"),
             std::string::npos);
 }
 

@@ -16,11 +16,10 @@ TEST(ScaleRule, TheLinearClassifierIsAtAStationaryPointOfItsObjective) {
   const at::Tensor features = torch::randn({40, 5}, at::kDouble);
   const at::Tensor labels = at::randint(3, {40}, at::kLong);
   const at::Tensor centre = torch::randn({3, 6}, at::kDouble);
-  const at::Tensor fitted =
-      fit_linear_classifier(features, labels, centre, 0.1).requires_grad_();
+  const at::Tensor fitted = fit_linear_classifier(features, labels, centre, 0.1).requires_grad_();
   const at::Tensor x = at::cat({features, at::ones({40, 1}, at::kDouble)}, 1);
-  const at::Tensor objective = at::cross_entropy_loss(x.mm(fitted.t()), labels) +
-                               0.05 * (fitted - centre).square().sum();
+  const at::Tensor objective =
+      at::cross_entropy_loss(x.mm(fitted.t()), labels) + 0.05 * (fitted - centre).square().sum();
   EXPECT_LT(torch::autograd::grad({objective}, {fitted})[0].norm().item<double>(), 1e-7);
 }
 
@@ -32,8 +31,8 @@ TEST(ScaleRule, ForALinearModelTheScaleIsOneAndForAnUndershootingOneAtMostTwo) {
   EXPECT_NEAR(choose_scale(task, direction, u, u).scale, 1, 1e-12);
   EXPECT_NEAR(choose_scale(task, direction, u, u / 1.1).scale, std::pow(1.1, 4), 1e-9);
   EXPECT_EQ(choose_scale(task, direction, u, u / 3).scale, 2);
-  EXPECT_EQ(choose_scale(task, direction, u, 2 * u).scale, 1);   // overshoots: the solution itself
-  EXPECT_EQ(choose_scale(task, direction, u, -u).scale, 2);      // points the wrong way
+  EXPECT_EQ(choose_scale(task, direction, u, 2 * u).scale, 1);  // overshoots: the solution itself
+  EXPECT_EQ(choose_scale(task, direction, u, -u).scale, 2);     // points the wrong way
 }
 
 // A direction that lowers every margin in proportion: the rule must find where the target is met.

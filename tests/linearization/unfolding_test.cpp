@@ -67,7 +67,8 @@ TEST(Unfolding, ProductsOfPixelsAlongRunsAddUpToProductsOfPatches) {
       return image.permute({1, 2, 3, 0}).contiguous();
     };
     const auto patches = [&](const at::Tensor& image) {
-      const at::Tensor out = torch::empty({unfolding.positions(), unfolding.columns()}, at::kDouble);
+      const at::Tensor out =
+          torch::empty({unfolding.positions(), unfolding.columns()}, at::kDouble);
       unfold(unfolding, channels_last(image).data_ptr<double>(), 0, whole_patch(unfolding),
              out.data_ptr<double>());
       return out;

@@ -28,8 +28,9 @@ TEST(Record, OtherFilesAndLaterSchemasAreRefusedByName) {
   EXPECT_NE(refusal([&] { read_record(folder / "a.json"); }).find("a.json: is no record"),
             std::string::npos);
   write_file_atomically(folder / "b.json", R"({"pumice_record": "forget", "schema": 99})");
-  EXPECT_NE(refusal([&] { read_record(folder / "b.json"); }).find("schema 99, this version reads up to"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal([&] { read_record(folder / "b.json"); }).find("schema 99, this version reads up to"),
+      std::string::npos);
 }
 
 TEST(Record, TheDigestOfACohortNeedsItsKeyAndForgetsTheOrder) {

@@ -79,8 +79,10 @@ void check_outputs(const ForgetFlags& flags, const Checkpoint& checkpoint) {
       fail(target.string(), ": exists already, must not be overwritten without --force");
     }
     for (const std::string& source : {flags.model, flags.init, flags.cohort}) {
-      if (!source.empty() && files::exists(target) && files::equivalent(target, source)) {
-        throw UsageError(text("'", target.string(), "': is an input of this command, must be another file"));
+      std::error_code missing;  // a source that is not there is told when it is opened
+      if (!source.empty() && files::equivalent(target, source, missing)) {
+        throw UsageError(
+            text("'", target.string(), "': is an input of this command, must be another file"));
       }
     }
   }
@@ -89,15 +91,20 @@ void check_outputs(const ForgetFlags& flags, const Checkpoint& checkpoint) {
 void check_same_network(const std::string& file, const Checkpoint& other, const Weights& weights) {
   if (!(*other.weights.layout == *weights.layout)) {
     fail(file, ": ", other.weights.flat.numel(), " weights in ",
-         other.weights.layout->entries().size(), " tensors, must have the names and shapes of the model (",
-         weights.flat.numel(), " in ", weights.layout->entries().size(), ")");
+         other.weights.layout->entries().size(),
+         " tensors, must have the names and shapes of the model (", weights.flat.numel(), " in ",
+         weights.layout->entries().size(), ")");
   }
 }
 
 Request open_request(const CLI::App& command, const ForgetFlags& flags) {
-  Request request{.loaded = load_model(flags.model, command, flags.data), .start = {},
-                  .references = {}, .cohort_ids = read_ids(flags.cohort), .split = {},
-                  .recipe = {}, .validation = {}};
+  Request request{.loaded = load_model(flags.model, command, flags.data),
+                  .start = {},
+                  .references = {},
+                  .cohort_ids = read_ids(flags.cohort),
+                  .split = {},
+                  .recipe = {},
+                  .validation = {}};
   const Checkpoint& checkpoint = request.loaded.checkpoint;
   check_outputs(flags, checkpoint);
   if (!flags.init.empty()) {
@@ -117,8 +124,7 @@ Request open_request(const CLI::App& command, const ForgetFlags& flags) {
          metadata.at("data_digest"), "; must be the same examples, in the same order");
   }
   if (metadata.contains("recipe")) {
-    request.recipe =
-        training_options_from_json(Json::parse(metadata.at("recipe"), nullptr, false));
+    request.recipe = training_options_from_json(Json::parse(metadata.at("recipe"), nullptr, false));
   }
   request.validation = selection.validation;
   if (flags.validation) {
@@ -133,10 +139,14 @@ Request open_request(const CLI::App& command, const ForgetFlags& flags) {
   return request;
 }
 
+bool pulls_to_zero(const ForgetFlags& flags, const Request& request) {
+  if (flags.decay_centre) return *flags.decay_centre == "zero";
+  return request.recipe && request.recipe->decay_centre == DecayCentre::zero;
+}
+
 ForgettingTask make_task(const ForgetFlags& flags, const Request& request) {
   const Checkpoint& checkpoint = request.loaded.checkpoint;
-  const bool to_zero = (request.recipe && request.recipe->decay_centre == DecayCentre::zero) ||
-                       flags.decay_centre == "zero";
+  const bool to_zero = pulls_to_zero(flags, request);
   if (!request.start && !flags.decay_centre && !to_zero) {
     throw UsageError(
         "--init: not given; where weight decay pulled to must be said: --init FILE, or "
@@ -168,6 +178,10 @@ ForgettingTask make_task(const ForgetFlags& flags, const Request& request) {
     }
     throw UsageError(text("--weight-decay: ", task.weight_decay, ", must be > 0 for method '", name,
                           "' (or give --ridge)"));
+  }
+  if (flags.noise.scale > 0 && request.split.retain.empty()) {
+    throw UsageError(
+        "--noise: its shape is measured on retained examples, and the cohort is everything");
   }
   if (flags.loss) task.loss = loss_named(*flags.loss);
   if (flags.memory) task.linear.memory = parse_bytes(*flags.memory);
@@ -215,30 +229,32 @@ WeightDistribution with_noise(const ForgettingTask& task, const NoiseOptions& op
   const Dataset retained = subset(task.train, task.split.retain);
   const Linearization linearization(task.model, mean,
                                     network_inputs(retained.images, task.normalization));
-  const at::Tensor fisher = linearization.fisher_diagonal(
-      {.memory = task.linear.memory,
-       .progress = [&](double share) { bars.update("Fisher information", share); }});
-  distribution.variance =
-      noise_variance(fisher, *mean.layout, linearization.classes(), options);
+  const at::Tensor fisher =
+      linearization.fisher_diagonal({.memory = task.linear.memory, .progress = [&](double share) {
+                                       bars.update("Fisher information", share);
+                                     }});
+  distribution.variance = noise_variance(fisher, *mean.layout, linearization.classes(), options);
   return distribution;
 }
 
 Scrubbed scrub(const ForgetFlags& flags, const ForgettingTask& task, SharedProblems& shared,
                const Request& request, const std::string& name, Bars& bars) {
   const ShiftResult shifted = method_named(name).make(flags.method)->shift(task, shared);
-  Scrubbed result{.method = name, .distribution = {}, .sample = {}, .summary = shifted.summary,
-                  .cohort = {}, .retain = {}, .test = {}};
+  Scrubbed result{.method = name,
+                  .distribution = {},
+                  .sample = {},
+                  .summary = shifted.summary,
+                  .cohort = {},
+                  .retain = {},
+                  .test = {}};
   result.summary.method = name;
   if (!shifted.weights.flat.defined()) {
     bars.finish();
     return result;
   }
   const auto start = std::chrono::steady_clock::now();
-  const bool noisy = flags.noise.scale > 0 && !request.split.retain.empty();
-  result.distribution =
-      noisy ? with_noise(task, flags.noise, shifted.weights, bars)
-            : WeightDistribution{.mean = shifted.weights, .variance = {}};
-  if (noisy) {
+  result.distribution = with_noise(task, flags.noise, shifted.weights, bars);
+  if (!result.distribution.deterministic()) {
     result.summary.noise = summarize(flags.noise, result.distribution);
     result.summary.seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -274,7 +290,8 @@ Errors judge(const Request& request, const Weights& weights) {
 
 Json errors_json(const Errors& errors) {
   const auto one = [](const Evaluation& evaluation) {
-    return Json{{"examples", evaluation.count}, {"error", evaluation.error}, {"loss", evaluation.loss}};
+    return Json{
+        {"examples", evaluation.count}, {"error", evaluation.error}, {"loss", evaluation.loss}};
   };
   Json json{{"cohort", one(errors.cohort)}, {"retain", one(errors.retain)}};
   if (errors.test.count) json["test"] = one(errors.test);
@@ -323,7 +340,9 @@ Json make_record(const ForgetFlags& flags, const Request& request, const Forgett
                {"cohort_size", request.split.cohort.size()},
                {"weight_decay", task.weight_decay},
                {"loss", loss_name(task.loss)},
-               {"decay_centre", request.start ? "start" : flags.decay_centre.value_or("zero")},
+               {"decay_centre", pulls_to_zero(flags, request) ? "zero"
+                                : request.start               ? "start"
+                                                              : "self"},
                {"threads", at::get_num_threads()},
                {"seed", task.recipe.seed},
                {"order_seed", task.recipe.order_seed},
@@ -395,11 +414,11 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
                          result.distribution);
     }
   }
-  Record record{.kind = "forget",
-                .content = make_record(flags, request, task, applicability, before, results, after)};
+  Record record{
+      .kind = "forget",
+      .content = make_record(flags, request, task, applicability, before, results, after)};
   if (!flags.record.empty()) {
-    const std::string key =
-        read_or_make_key(flags.key.empty() ? flags.record + ".key" : flags.key);
+    const std::string key = read_or_make_key(flags.key.empty() ? flags.record + ".key" : flags.key);
     record.content["cohort_digest"] = keyed_digest(key, request.cohort_ids);
     write_record(flags.record, record);
   }
@@ -414,14 +433,15 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
       if (results[i].sample.flat.defined()) print_errors(results[i].method.c_str(), after[i]);
     }
     for (const Scrubbed& result : results) {
-      std::printf("%s\n", several(flags) ? result.summary.brief().c_str()
-                                         : result.summary.full().c_str());
+      std::printf("%s\n",
+                  several(flags) ? result.summary.brief().c_str() : result.summary.full().c_str());
     }
     if (flags.noise.scale == 0) {
       std::printf("Without noise no bound on what the weights still tell holds.\n");
     }
     if (flags.noise.seed) {
-      std::printf("--noise-seed: the noise can be repeated and subtracted, this release is not private.\n");
+      std::printf(
+          "--noise-seed: the noise can be repeated and subtracted, this release is not private.\n");
     }
     if (failed.empty() || flags.accept_unconverged) {
       std::printf("Written: %s\n", flags.out.c_str());

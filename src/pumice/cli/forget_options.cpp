@@ -98,8 +98,7 @@ void add_method_options(CLI::App& command, ForgetFlags& flags) {
                   "part of the data, if there is one)")
       ->type_name("SPEC")
       ->group(group);
-  command
-      .add_option("--linearize-at", flags.linearize_at, "ntk: weights (default) or start")
+  command.add_option("--linearize-at", flags.linearize_at, "ntk: weights (default) or start")
       ->check(CLI::IsMember({"weights", "start"}))
       ->group(group);
   command.add_flag("--no-trapezium", flags.no_trapezium, "ntk: without the trapezium trick")

@@ -17,7 +17,8 @@ Digest::Digest() : state_(std::make_unique<State>()) {
 }
 
 Digest::Digest(std::string_view key) : Digest() {
-  if (key.size() < crypto_generichash_KEYBYTES_MIN || key.size() > crypto_generichash_KEYBYTES_MAX) {
+  if (key.size() < crypto_generichash_KEYBYTES_MIN ||
+      key.size() > crypto_generichash_KEYBYTES_MAX) {
     throw std::runtime_error("a digest's key must have 16 to 64 bytes");
   }
   crypto_generichash_init(&state_->hash, reinterpret_cast<const unsigned char*>(key.data()),

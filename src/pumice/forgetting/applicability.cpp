@@ -41,8 +41,7 @@ void examine_gradients(const ForgettingTask& task, const LinearProblem& problem,
   result.data_gradient_norm = data_gradient.norm().item<double>();
   const double length = u.norm().item<double>();
   result.decay_gradient_norm = examples * task.weight_decay * length;
-  result.gradient_norm =
-      (data_gradient + u * (examples * task.weight_decay)).norm().item<double>();
+  result.gradient_norm = (data_gradient + u * (examples * task.weight_decay)).norm().item<double>();
   if (length > 0) {
     result.implied_decay = -data_gradient.dot(u).item<double>() / (examples * length * length);
   }
@@ -63,8 +62,9 @@ void examine_gradients(const ForgettingTask& task, const LinearProblem& problem,
     check.sentence += "; training stopped early, the difference of two solutions allows for it";
   }
   if (result.implied_decay) {
-    check.sentence += text("; it would balance best at weight decay ", number(*result.implied_decay),
-                           " (stated: ", number(task.weight_decay), ")");
+    check.sentence +=
+        text("; it would balance best at weight decay ", number(*result.implied_decay),
+             " (stated: ", number(task.weight_decay), ")");
   }
   result.checks.push_back(check);
 }
@@ -74,8 +74,9 @@ void examine_linearity(const ForgettingTask& task, const LinearProblem& problem,
   ApplicabilityCheck check{.name = "linearity", .sentence = {}};
   if (!task.start) {
     check.advice = Advice::warning;
-    check.sentence = "the start is not known, so how linear the network is on the way from it "
-                     "cannot be told";
+    check.sentence =
+        "the start is not known, so how linear the network is on the way from it "
+        "cannot be told";
     result.checks.push_back(check);
     return;
   }
@@ -89,8 +90,9 @@ void examine_linearity(const ForgettingTask& task, const LinearProblem& problem,
   const at::Tensor predicted = now - few.jvp(task.weights.flat - task.start->to(type));
   const double change = (now - real).norm().item<double>();
   result.linearity_error = change > 0 ? (predicted - real).norm().item<double>() / change : 0;
-  check.sentence = text("going back to the start, the linear model misses the change of the logits by ",
-                        number(100 * *result.linearity_error), " %");
+  check.sentence =
+      text("going back to the start, the linear model misses the change of the logits by ",
+           number(100 * *result.linearity_error), " %");
   if (*result.linearity_error > 1) {
     check.advice = Advice::warning;
     check.sentence += "; worse than predicting no change: the shift is an extrapolation, audit it";
@@ -106,8 +108,9 @@ void examine_statistics(const ForgettingTask& task, const ApplicabilityOptions& 
     check.sentence = "the model has none";
   } else if (!options.start_buffers) {
     check.advice = Advice::warning;
-    check.sentence = "the start is not known; if they were computed from the cohort, they still "
-                     "tell of it (they are not scrubbed)";
+    check.sentence =
+        "the start is not known; if they were computed from the cohort, they still "
+        "tell of it (they are not scrubbed)";
   } else {
     for (const auto& [name, tensor] : *options.start_buffers) {
       const auto same = std::find_if(own.begin(), own.end(), [&](const NamedTensor& other) {
@@ -120,8 +123,9 @@ void examine_statistics(const ForgettingTask& task, const ApplicabilityOptions& 
       check.sentence = "those of the start";
     } else {
       check.advice = Advice::warning;
-      check.sentence = "differ from the start's: they were moved by the training data, the cohort "
-                       "included, and are not scrubbed";
+      check.sentence =
+          "differ from the start's: they were moved by the training data, the cohort "
+          "included, and are not scrubbed";
     }
   }
   result.checks.push_back(check);
@@ -150,8 +154,10 @@ at::Tensor nearest_distances(const at::Tensor& from, const at::Tensor& to, bool 
 }
 
 void examine_duplicates(const ForgettingTask& task, Applicability& result) {
-  ApplicabilityCheck check{.name = "duplicates", .sentence = "no retained example equals or nearly equals "
-                                                             "one of the cohort"};
+  ApplicabilityCheck check{.name = "duplicates",
+                           .sentence =
+                               "no retained example equals or nearly equals "
+                               "one of the cohort"};
   if (task.split.retain.size() < 2 || task.split.cohort.empty()) {
     check.sentence = "too few retained examples to look for duplicates of the cohort";
     result.checks.push_back(check);
@@ -181,9 +187,10 @@ void examine_duplicates(const ForgettingTask& task, Applicability& result) {
              "from them; add the copies to the cohort");
   } else if (result.near_duplicates > 0) {
     check.advice = Advice::warning;
-    check.sentence = text(result.near_duplicates, " of ", task.split.cohort.size(),
-                          " cohort examples have a retained one very near in the last layer (copies "
-                          "or variants?): what they taught is taught by those, too");
+    check.sentence =
+        text(result.near_duplicates, " of ", task.split.cohort.size(),
+             " cohort examples have a retained one very near in the last layer (copies "
+             "or variants?): what they taught is taught by those, too");
   }
   result.checks.push_back(check);
 }
@@ -231,8 +238,9 @@ Advice Applicability::advice() const {
 std::string Applicability::text() const {
   std::string out;
   for (const ApplicabilityCheck& check : checks) {
-    out += "  " + advice_name(check.advice) + std::string(9 - advice_name(check.advice).size(), ' ') +
-           check.name + ": " + check.sentence + "\n";
+    out += "  " + advice_name(check.advice) +
+           std::string(9 - advice_name(check.advice).size(), ' ') + check.name + ": " +
+           check.sentence + "\n";
   }
   return out;
 }
@@ -248,7 +256,8 @@ Applicability examine(const ForgettingTask& task, SharedProblems& shared,
   if (!options.excluded.empty()) {
     result.checks.push_back({.name = "training set",
                              .advice = Advice::warning,
-                             .sentence = "the model was itself trained without " + options.excluded +
+                             .sentence = "the model was itself trained without " +
+                                         options.excluded +
                                          "; which ones is not recorded, so the retained set may "
                                          "hold examples it never saw"});
   }
@@ -257,7 +266,8 @@ Applicability examine(const ForgettingTask& task, SharedProblems& shared,
     decay.sentence = text(number(task.weight_decay), ", as the model itself says");
   } else {
     decay.advice = Advice::warning;
-    decay.sentence = text(number(task.weight_decay), " as given; the model does not say what it was trained with");
+    decay.sentence = text(number(task.weight_decay),
+                          " as given; the model does not say what it was trained with");
   }
   result.checks.push_back(decay);
   examine_duplicates(task, result);

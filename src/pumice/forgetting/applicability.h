@@ -34,7 +34,8 @@ struct Applicability {
   std::optional<double> linearity_error = {};
   bool statistics_as_start = true;
   std::int64_t identical_pixels = 0;  // cohort examples that are also among the retained ones
-  std::int64_t near_duplicates = 0;   // cohort examples with a retained one very near in the last layer
+  std::int64_t near_duplicates =
+      0;  // cohort examples with a retained one very near in the last layer
 
   Advice advice() const;     // the worst
   std::string text() const;  // one line a check

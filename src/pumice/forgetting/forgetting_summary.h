@@ -30,9 +30,9 @@ struct MarginSummary {
 // Against models that were retrained without the cohort, if some were given.
 struct ReferenceSummary {
   std::int64_t count = 0;
-  double cosine = 0;      // of the shift to the mean true shift, mean w(Dr) − w(D)
-  double norm_ratio = 0;  // |shift| / |mean true shift|
-  double distance = 0;    // |scrubbed − mean w(Dr)|
+  double cosine = 0;                 // of the shift to the mean true shift, mean w(Dr) − w(D)
+  double norm_ratio = 0;             // |shift| / |mean true shift|
+  double distance = 0;               // |scrubbed − mean w(Dr)|
   std::optional<double> floor = {};  // mean distance between two of them
 };
 
@@ -41,7 +41,7 @@ struct NoiseSummary {
   std::string shape;
   double epsilon = 0;
   std::optional<double> cap = {};
-  double norm = 0;  // √ Σ variance: the length of the noise one must expect
+  double norm = 0;            // √ Σ variance: the length of the noise one must expect
   bool reproducible = false;  // drawn from a given seed: not private
 };
 
@@ -50,8 +50,8 @@ struct ForgettingSummary {
   bool converged = true;
   std::string explanation = {};  // of a failure
 
-  double shift_norm = 0;         // |h(w) − w|
-  double displacement_norm = 0;  // |w − centre|
+  double shift_norm = 0;                      // |h(w) − w|
+  double displacement_norm = 0;               // |w − centre|
   std::optional<double> direction_norm = {};  // |δ| before scaling
   std::optional<double> ridge = {};           // the λ that was used
   std::optional<double> scale = {};           // along δ
@@ -61,7 +61,7 @@ struct ForgettingSummary {
   std::optional<std::int64_t> iterations = {};
   std::optional<TrapeziumSummary> trapezium = {};
   std::optional<MarginSummary> margins = {};
-  std::optional<std::int64_t> epochs = {};  // of methods that train
+  std::optional<std::int64_t> epochs = {};        // of methods that train
   std::vector<std::string> slow_parameters = {};  // that the engine has no rule for
   std::optional<ReferenceSummary> reference = {};
   std::optional<NoiseSummary> noise = {};

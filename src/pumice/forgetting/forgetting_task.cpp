@@ -43,7 +43,8 @@ void check(const ForgettingTask& task) {
          " as in the model");
   }
   if (!task.weights.flat.isfinite().all().item<bool>()) fail("weights: not all are finite");
-  if (!task.centre.isfinite().all().item<bool>()) fail("centre of the decay: not all values are finite");
+  if (!task.centre.isfinite().all().item<bool>())
+    fail("centre of the decay: not all values are finite");
   if (static_cast<std::int64_t>(task.split.cohort.size() + task.split.retain.size()) !=
       task.train.size()) {
     fail("split: ", task.split.cohort.size(), " + ", task.split.retain.size(),

@@ -16,16 +16,16 @@ namespace pumice {
 
 struct ForgettingTask {
   Model& model;
-  Weights weights;  // w(D)
+  Weights weights;    // w(D)
   at::Tensor centre;  // where weight decay pulls to, p values: usually w0
   // w0, where training began, if it is known: retraining and linearising there need it.
   std::optional<at::Tensor> start = {};
-  const Dataset& train;      // D
-  const Split& split;        // cohort and retain, ascending; the order of ids does not matter
+  const Dataset& train;  // D
+  const Split& split;    // cohort and retain, ascending; the order of ids does not matter
   Normalization normalization;
   double weight_decay = 0;  // λ; methods with a ridge need > 0
   Loss loss = Loss::cross_entropy;
-  TrainingOptions recipe;  // of w(D), for methods that train
+  TrainingOptions recipe;               // of w(D), for methods that train
   const Dataset* validation = nullptr;  // examples that w(D) never saw, for rules that use some
   LinearProblemOptions linear = {};
 };

@@ -133,10 +133,9 @@ LinearProblem::Displacement LinearProblem::wlin(const std::vector<std::int64_t>&
 LinearProblem::Displacement LinearProblem::wlin_dual(const std::vector<std::int64_t>& examples,
                                                      const LinearModel& model) const {
   const at::Tensor theta = kernel_of(kernel().theta, examples, linearization_.classes());
-  const DualSolution solution =
-      solve_dual({theta, chosen(root(model), examples)},
-                 model.decay * static_cast<double>(examples.size()),
-                 chosen(right_side(model), examples));
+  const DualSolution solution = solve_dual({theta, chosen(root(model), examples)},
+                                           model.decay * static_cast<double>(examples.size()),
+                                           chosen(right_side(model), examples));
   Displacement result;
   if (!solution.succeeded()) {
     result.report = {.converged = false, .explanation = solution.factorization.brief()};
@@ -237,17 +236,16 @@ LinearProblem::Direction LinearProblem::direction(const std::vector<std::int64_t
   // A_r δ = J_fᵀ (r_f + H_f J_f (wlin(D) − u)) + |f|·λ·wlin(D)
   const at::ScalarType type = linearization_.weights().flat.scalar_type();
   const Linearization forgotten = part(cohort);
-  const at::Tensor step =
-      model.displaced ? result.all.value - displacement_ : result.all.value;
+  const at::Tensor step = model.displaced ? result.all.value - displacement_ : result.all.value;
   const at::Tensor change =
       curvature_product(chosen(root(model), cohort), forgotten.jvp(step.to(type)).to(at::kDouble));
   const at::Tensor b = forgotten.vjp(chosen(residual(), cohort) + change).to(at::kDouble) +
                        result.all.value * (model.decay * static_cast<double>(cohort.size()));
   const Linearization kept = part(retain);
-  result.report = worse(
-      result.all.report, solve_primal(kept, chosen(root(model), retain),
-                                      model.decay * static_cast<double>(retain.size()), b,
-                                      "conjugate gradients on the retained part", result.value));
+  result.report = worse(result.all.report,
+                        solve_primal(kept, chosen(root(model), retain),
+                                     model.decay * static_cast<double>(retain.size()), b,
+                                     "conjugate gradients on the retained part", result.value));
   result.retain.value = result.all.value + result.value;
   result.retain.report = result.report;
   return result;

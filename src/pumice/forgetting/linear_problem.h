@@ -1,5 +1,5 @@
-// The linearised training problem: what training on a part S of the data would have reached, had the
-// network been linear in its weights.
+// The linearised training problem: what training on a part S of the data would have reached, had
+// the network been linear in its weights.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@
 namespace pumice {
 
 enum class Solver {
-  dual,    // the kernel Θ, factorised: memory (N·c)², one kernel serves all parts S and all methods
+  dual,  // the kernel Θ, factorised: memory (N·c)², one kernel serves all parts S and all methods
   primal,  // conjugate gradients in weight space: memory a few p, one epoch and a half an iteration
 };
 Solver solver_named(const std::string& name);  // throws Error with the known names
@@ -77,8 +77,8 @@ class LinearProblem {
   };
   Displacement wlin(const std::vector<std::int64_t>& examples, const LinearModel& model) const;
 
-  // δ = wlin(retain) − wlin(all), and both. In kernel space δ is one backward pass of the difference
-  // of coefficients; in weight space it is solved for on its own,
+  // δ = wlin(retain) − wlin(all), and both. In kernel space δ is one backward pass of the
+  // difference of coefficients; in weight space it is solved for on its own,
   //   A_r δ = J_fᵀ (r_f + H_f J_f (wlin(D) − u)) + |f|·λ·wlin(D)
   // (without the displacement: the same with u = 0): a difference of two solutions would lose
   // digits.

@@ -16,7 +16,8 @@ double now() {
 const std::vector<MethodEntry>& forgetting_methods() {
   static const std::vector<MethodEntry> table{
       {"consistent",
-       "linear model whose weight decay pulls to the start, as far as unseen examples tell (default)",
+       "linear model whose weight decay pulls to the start, as far as unseen examples tell "
+       "(default)",
        true, false, false, &make_consistent},
       {"ntk", "the paper's linear model, with its trapezium trick", true, false, false, &make_ntk},
       {"newton", "one Newton step on the retained data (Gauss-Newton curvature)", true, false,
@@ -67,7 +68,8 @@ ReferenceSummary compare(const Weights& before, const Weights& after,
   at::Tensor mean = at::zeros({before.flat.numel()}, at::kDouble);
   for (const Weights& one : retrained) {
     if (!(*one.layout == *before.layout)) {
-      fail("reference: ", one.flat.numel(), " weights, must have the names and shapes of the model");
+      fail("reference: ", one.flat.numel(),
+           " weights, must have the names and shapes of the model");
     }
     mean.add_(one.flat.to(at::kDouble), 1.0 / static_cast<double>(retrained.size()));
   }

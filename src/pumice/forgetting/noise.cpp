@@ -26,7 +26,8 @@ at::Tensor paper_variance(const at::Tensor& fisher, const WeightLayout& layout,
   }
   at::Tensor variance = at::empty_like(fisher);
   for (const auto& entry : layout.entries()) {
-    const bool last = entry.offset >= last_matrix && !entry.shape.empty() && entry.shape[0] == classes;
+    const bool last =
+        entry.offset >= last_matrix && !entry.shape.empty() && entry.shape[0] == classes;
     at::Tensor own = (fisher.narrow(0, entry.offset, entry.count) + paper_epsilon)
                          .reciprocal()
                          .clamp_max(last ? paper_last_layer_cap : paper_cap)

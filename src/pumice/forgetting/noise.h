@@ -24,9 +24,10 @@ std::string noise_shape_name(NoiseShape shape);
 struct NoiseOptions {
   double scale = 0;  // α; 0: no noise
   NoiseShape shape = NoiseShape::fisher;
-  double epsilon = 1e-8;             // of shape fisher
-  std::optional<double> cap = {};    // of shape fisher, before α
-  std::optional<std::uint64_t> seed = {};  // for experiments; default: the operating system, unrepeatable
+  double epsilon = 1e-8;           // of shape fisher
+  std::optional<double> cap = {};  // of shape fisher, before α
+  std::optional<std::uint64_t> seed =
+      {};  // for experiments; default: the operating system, unrepeatable
 };
 
 // Throws Error with option, value and rule.

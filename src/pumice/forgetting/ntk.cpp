@@ -23,8 +23,8 @@ TrapeziumSummary trapezium(const at::Tensor& direction, const at::Tensor& error)
   }
   summary.cosine = direction.dot(error).item<double>() / (length * summary.error_norm);
   summary.angle = std::acos(std::clamp(summary.cosine, -1.0, 1.0));
-  const double share = summary.cosine < 0 ? std::sin(summary.angle - std::numbers::pi / 2)
-                                          : std::cos(summary.angle);
+  const double share =
+      summary.cosine < 0 ? std::sin(summary.angle - std::numbers::pi / 2) : std::cos(summary.angle);
   summary.scale = (length + 2 * share * summary.error_norm) / length;
   return summary;
 }

@@ -27,7 +27,8 @@ at::Tensor margins(const at::Tensor& logits, const at::Tensor& labels) {
   return own - std::get<0>(others.max(1));
 }
 
-at::Tensor all_logits(const ForgettingTask& task, const at::Tensor& flat, const at::Tensor& inputs) {
+at::Tensor all_logits(const ForgettingTask& task, const at::Tensor& flat,
+                      const at::Tensor& inputs) {
   at::NoGradGuard no_gradient;
   constexpr std::int64_t at_once = 128;
   std::vector<at::Tensor> parts;
@@ -53,14 +54,15 @@ MarginSummary margin_target(const ForgettingTask& task) {
       (train.index_select(0, retain) - mean) / deviation, labels.index_select(0, retain),
       at::zeros({task.train.classes.size(), train.size(1) + 1}, at::kDouble), probe_decay);
   const auto probed = [&](const at::Tensor& x, const at::Tensor& truth) {
-    const at::Tensor answers = ((x - mean) / deviation).mm(probe.narrow(1, 0, x.size(1)).t()) +
-                               probe.select(1, x.size(1));
+    const at::Tensor answers =
+        ((x - mean) / deviation).mm(probe.narrow(1, 0, x.size(1)).t()) + probe.select(1, x.size(1));
     return margins(answers, truth);
   };
   const at::Tensor x = probed(unseen, task.validation->labels);
-  const at::Tensor y = margins(
-      all_logits(task, task.weights.flat, network_inputs(task.validation->images, task.normalization)),
-      task.validation->labels);
+  const at::Tensor y =
+      margins(all_logits(task, task.weights.flat,
+                         network_inputs(task.validation->images, task.normalization)),
+              task.validation->labels);
   const double x_mean = x.mean().item<double>();
   MarginSummary summary;
   summary.unseen_examples = task.validation->size();
@@ -80,8 +82,7 @@ at::Tensor fit_linear_classifier(const at::Tensor& features, const at::Tensor& l
                                  const at::Tensor& centre, double decay) {
   if (!(decay > 0)) fail("decay of the linear classifier: ", decay, ", must be > 0");
   const std::int64_t examples = features.size(0);
-  const at::Tensor x =
-      at::cat({features.to(at::kDouble), at::ones({examples, 1}, at::kDouble)}, 1);
+  const at::Tensor x = at::cat({features.to(at::kDouble), at::ones({examples, 1}, at::kDouble)}, 1);
   const std::int64_t width = x.size(1), classes = centre.size(0);
   const auto count = static_cast<double>(examples);
   at::Tensor weights = centre.to(at::kDouble);
@@ -124,9 +125,10 @@ ScaleChoice choose_scale(const ForgettingTask& task, const at::Tensor& direction
   const double undershoot =
       along > 0 ? displacement.dot(displacement).item<double>() / along : usual_scale;
   const double usual = std::min(usual_scale, std::pow(std::max(1.0, undershoot), 4));
-  if (!task.validation || task.validation->size() < 2 || !task.start ||
-      task.split.retain.empty() || task.loss != Loss::cross_entropy) {
-    return {.scale = usual, .rule = "what networks need; unseen examples (--validation) would tell"};
+  if (!task.validation || task.validation->size() < 2 || !task.start || task.split.retain.empty() ||
+      task.loss != Loss::cross_entropy) {
+    return {.scale = usual,
+            .rule = "what networks need; unseen examples (--validation) would tell"};
   }
   ScaleChoice choice{.scale = usual, .rule = "margin of unseen examples of the same hardness"};
   MarginSummary summary = margin_target(task);
@@ -136,7 +138,9 @@ ScaleChoice choose_scale(const ForgettingTask& task, const at::Tensor& direction
   const at::Tensor labels = task.train.labels.index_select(0, cohort);
   const at::Tensor wide = task.weights.flat.to(at::kDouble);
   const auto margin_at = [&](double scale) {
-    return margins(all_logits(task, wide + direction * scale, inputs), labels).mean().item<double>();
+    return margins(all_logits(task, wide + direction * scale, inputs), labels)
+        .mean()
+        .item<double>();
   };
   summary.before = margin_at(0);
   double low = 1, high = largest_scale;

@@ -65,7 +65,9 @@ class Retrain final : public ForgettingMethod {
     TrainingOptions options = task.recipe;
     options.weight_decay = task.weight_decay;
     if (options.update_statistics) {
-      fail("retrain: the recipe trains batch-norm statistics, must have frozen ones; use pumice train");
+      fail(
+          "retrain: the recipe trains batch-norm statistics, must have frozen ones; use pumice "
+          "train");
     }
     const Weights start{task.weights.layout, task.start->to(task.weights.flat.scalar_type())};
     return trained(task, start, options, replace_);

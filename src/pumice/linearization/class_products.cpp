@@ -181,18 +181,18 @@ template <typename Scalar, std::int64_t RegisterBytes>
 
 #if defined(__x86_64__)
 // One copy of each loop for each width of register; which one runs is decided by the processor.
-#define PUMICE_FOR_REGISTERS(name, instructions, bytes)                                       \
-  [[gnu::target(instructions)]] void transform_##name(const Transformation<float>& all) {     \
-    transform_all<float, bytes>(all);                                                         \
-  }                                                                                           \
-  [[gnu::target(instructions)]] void transform_##name(const Transformation<double>& all) {    \
-    transform_all<double, bytes>(all);                                                        \
-  }                                                                                           \
-  [[gnu::target(instructions)]] void all_rows_##name(const Operands<float>& all) {            \
-    all_rows<float, bytes>(all);                                                              \
-  }                                                                                           \
-  [[gnu::target(instructions)]] void all_rows_##name(const Operands<double>& all) {           \
-    all_rows<double, bytes>(all);                                                             \
+#define PUMICE_FOR_REGISTERS(name, instructions, bytes)                                    \
+  [[gnu::target(instructions)]] void transform_##name(const Transformation<float>& all) {  \
+    transform_all<float, bytes>(all);                                                      \
+  }                                                                                        \
+  [[gnu::target(instructions)]] void transform_##name(const Transformation<double>& all) { \
+    transform_all<double, bytes>(all);                                                     \
+  }                                                                                        \
+  [[gnu::target(instructions)]] void all_rows_##name(const Operands<float>& all) {         \
+    all_rows<float, bytes>(all);                                                           \
+  }                                                                                        \
+  [[gnu::target(instructions)]] void all_rows_##name(const Operands<double>& all) {        \
+    all_rows<double, bytes>(all);                                                          \
   }
 PUMICE_FOR_REGISTERS(avx2, "avx2,fma", 32)
 PUMICE_FOR_REGISTERS(avx512, "avx512f,avx2,fma,prefer-vector-width=512", 64)

@@ -68,8 +68,8 @@ MachineRates measure(at::ScalarType type) {
       best_rate(static_cast<double>(2 * items * thin_rows * thin_columns * inner), [&] {
         spread(items, [&](std::int64_t i) {
           transform_positions(thin_rows, thin_columns, inner, a, large,
-                              b + i % (large / inner) * inner * large, large,
-                              c + i % slots * share, thin_columns);
+                              b + i % (large / inner) * inner * large, large, c + i % slots * share,
+                              thin_columns);
         });
       });
   const std::int64_t form_rows = 256, form_columns = std::min<std::int64_t>(96, share / 256);
@@ -143,8 +143,9 @@ double forecast_seconds(const Layer& layer, Contraction contraction, double pair
                   s * s * t * t * o / rates.product_with_inner(layer.outputs / layer.groups)) +
              pairs * groups * s * s * t * t / rates.unfolding + patches;
     case Contraction::class_sharing:
-      return pairs * groups * (sharing_product_flops(layer) / rates.product +
-                               tap_sums(layer) / rates.unfolding) +
+      return pairs * groups *
+                 (sharing_product_flops(layer) / rates.product +
+                  tap_sums(layer) / rates.unfolding) +
              2 * pairs * groups *
                  (s * t * t * o / rates.product_with_inner(layer.positions) +
                   s * s * t * o / rates.class_products) +

@@ -36,9 +36,8 @@ at::Tensor GaussNewtonOperator::apply(const at::Tensor& x) const {
 at::Tensor GaussNewtonOperator::diagonal() const {
   std::optional<at::Tensor> seeds;
   if (root_.defined()) seeds = root_.transpose(1, 2).contiguous();
-  return linearization_.sum_of_squared_rows(seeds)
-      .add_(ridge_)
-      .to(linearization_.weights().flat.scalar_type());
+  return linearization_.sum_of_squared_rows(seeds).add_(ridge_).to(
+      linearization_.weights().flat.scalar_type());
 }
 
 }  // namespace pumice

@@ -175,7 +175,8 @@ class Computation {
       contract(part.storage == Storage::pooled ? pooled_layer(layer) : layer, part.contraction,
                left.signals, right.signals, options, sum);
     }
-    // LibTorch would first make a float64 copy of the whole sum; of a few rows at a time it is small.
+    // LibTorch would first make a float64 copy of the whole sum; of a few rows at a time it is
+    // small.
     constexpr std::int64_t rows_at_once = 128;
     for (std::int64_t row = 0; row < sum.size(0); row += rows_at_once) {
       const std::int64_t rows = std::min(rows_at_once, sum.size(0) - row);

@@ -214,7 +214,8 @@ at::Tensor mapped(at::IntArrayRef sizes, const at::TensorOptions& options) {
   if (bytes < small) return at::empty(sizes, options);
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  return at::from_blob(memory, sizes, [bytes](void* own) { ::munmap(own, bytes); }, options);
+  return at::from_blob(
+      memory, sizes, [bytes](void* own) { ::munmap(own, bytes); }, options);
 }
 
 StoredPart empty_part(const KernelPart& part, const Examples& examples, std::int64_t count) {

@@ -36,7 +36,8 @@ WeightDistribution read_distribution(const std::filesystem::path& path,
       variances.emplace_back(name.substr(9), tensor);
     }
   }
-  if (means.empty()) fail(path.string(), ": holds no distribution of weights (no 'mean.…' tensors)");
+  if (means.empty())
+    fail(path.string(), ": holds no distribution of weights (no 'mean.…' tensors)");
   try {
     WeightDistribution distribution{.mean = gather_weights(layout, means), .variance = {}};
     if (variances.empty()) return distribution;

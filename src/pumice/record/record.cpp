@@ -62,9 +62,11 @@ std::string read_or_make_key(const std::filesystem::path& path) {
   }
   std::string key = read_file(path);
   while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
-  const bool hex = std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isxdigit(c); });
+  const bool hex =
+      std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isxdigit(c); });
   if (key.size() != 2 * key_bytes || !hex) {
-    fail(path.string(), ": ", key.size(), " characters, a key must be ", 2 * key_bytes, " hex digits");
+    fail(path.string(), ": ", key.size(), " characters, a key must be ", 2 * key_bytes,
+         " hex digits");
   }
   return key;
 }

@@ -7,8 +7,8 @@
 
 namespace pumice {
 
-// {"pumice_record": kind, "schema": 1, "created_by": …, "revision": …, …content}. Records never hold
-// noise, pictures, or ids of a cohort (unless asked for).
+// {"pumice_record": kind, "schema": 1, "created_by": …, "revision": …, …content}. Records never
+// hold noise, pictures, or ids of a cohort (unless asked for).
 constexpr int record_schema = 1;
 
 struct Record {
