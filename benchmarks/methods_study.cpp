@@ -1,7 +1,10 @@
 // Which rule for direction and scale of the shift comes closest to retraining, without a retrained
 // model?
 //
-//   methods_study [--brief] FOLDER COHORT...   > results.json
+//   methods_study [--brief | --defaults] FOLDER COHORT...   > results.json
+//
+// --brief: one linearisation, at w(D), and all rules for the scale; --defaults: what `pumice forget`
+// would do, and the paper.
 //
 // FOLDER holds what `pumice train` wrote: w.safetensors with w.start.safetensors and w.epochs/,
 // rCOHORT-a.safetensors and rCOHORT-b.safetensors (retrained without the cohort, -b in another
@@ -218,12 +221,14 @@ struct Linearized {
   at::Tensor path_theta, path_displaced;
 };
 
+enum class Extent { all, brief, defaults };
+
 class Ideas {
  public:
   Ideas(const Study& study, SharedProblems& shared, const ForgettingTask& task, Linearized& others,
-        bool brief)
+        Extent extent)
       : study_(study),
-        brief_(brief),
+        extent_(extent),
         judge_(study),
         shared_(shared),
         task_(task),
@@ -245,25 +250,29 @@ class Ideas {
     add("ntk, trapezium", method_named("ntk").make({})->shift(task_, shared_).weights.flat);
     add("newton", method_named("newton").make({})->shift(task_, shared_).weights.flat);
     defaults();
+    if (extent_ == Extent::defaults) return result(floor);
     for (const Curvature curvature : {Curvature::identity, Curvature::softmax}) {
       for (const double factor : {1.0, 0.1, 3.0}) {
-        if (brief_ && factor != 1) continue;
+        if (extent_ == Extent::brief && factor != 1) continue;
         const auto direction = direction_of(here_, curvature, study_.decay * factor);
         const std::string name = text(curvature_name(curvature),
                                       factor == 1 ? std::string() : text(", ridge ×", factor));
         rules(name, direction.value, direction.all.value, u_, factor == 1);
       }
     }
-    if (brief_)
-      return {{"cohort", study_.split.cohort.size()}, {"floor", floor}, {"ideas", ideas_}};
+    if (extent_ == Extent::brief) return result(floor);
     last_layer();
     between();
     path_average();
     second();
-    return {{"cohort", study_.split.cohort.size()}, {"floor", floor}, {"ideas", ideas_}};
+    return result(floor);
   }
 
  private:
+  json result(const json& floor) const {
+    return {{"cohort", study_.split.cohort.size()}, {"floor", floor}, {"ideas", ideas_}};
+  }
+
   LinearProblem::Direction direction_of(const LinearProblem& problem, Curvature curvature,
                                         double decay) const {
     return problem.direction(study_.split.cohort, study_.split.retain,
@@ -430,7 +439,7 @@ class Ideas {
   }
 
   const Study& study_;
-  bool brief_;
+  Extent extent_;
   Judge judge_;
   SharedProblems& shared_;
   const ForgettingTask& task_;
@@ -447,13 +456,16 @@ int main(int count, char** arguments) {
   try {
     keep_freed_memory();
     set_threads(available_cores());
-    const bool brief = count > 1 && std::string(arguments[1]) == "--brief";
-    if (brief) {
+    const std::string first = count > 1 ? arguments[1] : "";
+    const Extent extent = first == "--defaults" ? Extent::defaults
+                          : first == "--brief"  ? Extent::brief
+                                                : Extent::all;
+    if (extent != Extent::all) {
       ++arguments;
       --count;
     }
     if (count < 3) {
-      std::fprintf(stderr, "usage: methods_study [--brief] FOLDER COHORT...\n");
+      std::fprintf(stderr, "usage: methods_study [--brief | --defaults] FOLDER COHORT...\n");
       return 2;
     }
     const std::filesystem::path folder = arguments[1];
@@ -477,7 +489,7 @@ int main(int count, char** arguments) {
                  {"cohorts", json::object()}};
     for (int i = 2; i < count; ++i) {
       choose_cohort(study, folder, arguments[i]);
-      results["cohorts"][arguments[i]] = Ideas(study, shared, task, others, brief).run();
+      results["cohorts"][arguments[i]] = Ideas(study, shared, task, others, extent).run();
     }
     std::printf("%s\n", results.dump(2).c_str());
     return 0;

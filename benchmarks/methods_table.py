@@ -33,28 +33,39 @@ def load(files):
     return table
 
 
-def cell(values, percent):
-    factor = 100 if percent else 1
-    values = [value * factor for value in values]
-    form = "{:.1f}" if percent else "{:.3f}" if abs(values[0]) < 10 else "{:.1f}"
+def cell(values, percent=False):
+    values = [value * (100 if percent else 1) for value in values]
+    form = "{:.1f}" if percent else "{:.3f}"
     text = form.format(statistics.mean(values))
-    if len(values) > 1:
-        text += " ± " + form.format(statistics.stdev(values))
-    return text
+    return text + (" ± " + form.format(statistics.stdev(values)) if len(values) > 1 else "")
 
 
-def print_tables(table, ideas=None):
+def print_overview(table):
+    """L1 on the cohort: a row for each idea, a column for each network and size of cohort."""
+    settings = sorted(table)
+    ideas = []
+    for setting in settings:
+        ideas += [idea for idea in table[setting] if idea not in ideas]
+    print("| L1 on the cohort | " + " | ".join(
+        f"{network} {cohort} ({len(table[network, cohort]['original'])} seeds)" for network, cohort in settings) + " |")
+    print("|---" * (len(settings) + 1) + "|")
+    for idea in ideas:
+        print(f"| {idea} | " + " | ".join(
+            cell([run["l1_cohort"] for run in table[setting][idea]]) if idea in table[setting] else ""
+            for setting in settings) + " |")
+
+
+def print_details(table, ideas):
     for (network, cohort), found in sorted(table.items()):
-        seeds = len(found["floor: two retrained models"])
-        print(f"\n**{network}, cohort of {cohort}, {seeds} seed{'s' if seeds > 1 else ''}**\n")
+        print(f"\n{network}, cohort of {cohort}:\n")
         print("| | " + " | ".join(title for _, title in COLUMNS) + " |")
         print("|---" * (len(COLUMNS) + 1) + "|")
-        for idea, runs in found.items():
-            if ideas and idea not in ideas:
+        for idea in ideas:
+            if idea not in found:
                 continue
             cells = []
             for key, title in COLUMNS:
-                values = [run[key] for run in runs if key in run]
+                values = [run[key] for run in found[idea] if key in run]
                 cells.append(cell(values, "%" in title) if values else "")
             print(f"| {idea} | " + " | ".join(cells) + " |")
 
@@ -69,7 +80,9 @@ def main():
             for (network, cohort), ideas in sorted(table.items())}
         print(json.dumps(rounded, indent=0))
     else:
-        print_tables(table)
+        print_overview(table)
+        print_details(table, ["original", "ntk, trapezium", "identity, margin rule", "identity, capped undershoot",
+                              "floor: two retrained models"])
 
 
 if __name__ == "__main__":
