@@ -219,7 +219,6 @@ struct Scrubbed {
   WeightDistribution distribution;
   Weights sample;
   ForgettingSummary summary;
-  Evaluation cohort, retain, test;
 };
 
 WeightDistribution with_noise(const ForgettingTask& task, const NoiseOptions& options,
@@ -240,13 +239,7 @@ WeightDistribution with_noise(const ForgettingTask& task, const NoiseOptions& op
 Scrubbed scrub(const ForgetFlags& flags, const ForgettingTask& task, SharedProblems& shared,
                const Request& request, const std::string& name, Bars& bars) {
   const ShiftResult shifted = method_named(name).make(flags.method)->shift(task, shared);
-  Scrubbed result{.method = name,
-                  .distribution = {},
-                  .sample = {},
-                  .summary = shifted.summary,
-                  .cohort = {},
-                  .retain = {},
-                  .test = {}};
+  Scrubbed result{.method = name, .distribution = {}, .sample = {}, .summary = shifted.summary};
   result.summary.method = name;
   if (!shifted.weights.flat.defined()) {
     bars.finish();

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "pumice/forgetting/forgetting_method.h"
+#include "pumice/forgetting/linear_shift.h"
 
 namespace pumice {
 namespace {
@@ -34,39 +34,24 @@ class Ntk final : public ForgettingMethod {
   explicit Ntk(MethodOptions options) : options_(std::move(options)) {}
 
   ShiftResult shift(const ForgettingTask& task, SharedProblems& shared) const override {
-    ShiftResult result{.weights = {task.weights.layout, {}}, .summary = {}};
-    ForgettingSummary& summary = result.summary;
-    SummaryClock clock(task, summary);
     const bool at_start = options_.linearize_at == LinearizeAt::start;
     const LinearProblem& problem = at_start ? shared.at_start() : shared.at_weights();
-    summary.shared_kernel = problem.has_kernel();
-    const double flops_before = problem.flops();
-    const LinearModel model{.curvature = options_.curvature.value_or(Curvature::identity),
-                            .decay = options_.ridge.value_or(task.weight_decay),
-                            .displaced = false,
-                            .solver = options_.solver.value_or(Solver::dual)};
-    summary.ridge = model.decay;
-    summary.curvature = curvature_name(model.curvature);
-    summary.linearized_at = at_start ? "start" : "weights";
-    summary.solver = solver_name(model.solver);
-    summary.slow_parameters = problem.linearization().without_rule();
+    LinearShift shift(task, problem, options_, Curvature::identity, /*displaced=*/false);
+    if (at_start) shift.summary().linearized_at = "start";
     const LinearProblem::Direction direction =
-        problem.direction(task.split.cohort, task.split.retain, model);
-    take(direction.report, summary);
+        problem.direction(task.split.cohort, task.split.retain, shift.model());
+    take(direction.report, shift.summary());
     if (direction.value.defined()) {
-      summary.direction_norm = direction.value.norm().item<double>();
       const at::Tensor u = task.weights.flat.to(at::kDouble) - task.centre.to(at::kDouble);
       const TrapeziumSummary stretched = trapezium(direction.value, u - direction.retain.value);
-      summary.scale = options_.scale.value_or(options_.trapezium ? stretched.scale : 1.0);
-      summary.scale_rule = options_.scale       ? "given"
-                           : options_.trapezium ? "trapezium"
-                                                : "none: the solution as it is";
-      if (options_.trapezium && !options_.scale) summary.trapezium = stretched;
-      result.weights.flat = (task.weights.flat.to(at::kDouble) + direction.value * *summary.scale)
-                                .to(task.weights.flat.scalar_type());
+      const double scale = options_.trapezium ? stretched.scale : 1.0;
+      shift.move(direction.value, options_.scale.value_or(scale),
+                 options_.scale       ? "given"
+                 : options_.trapezium ? "trapezium"
+                                      : "none: the solution as it is");
+      if (options_.trapezium && !options_.scale) shift.summary().trapezium = stretched;
     }
-    clock.finish(result.weights.flat, (problem.flops() - flops_before) / problem.epoch_flops());
-    return result;
+    return shift.finish();
   }
 
  private:
