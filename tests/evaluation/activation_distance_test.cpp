@@ -15,6 +15,12 @@ using testing::audit_of;
 using testing::refusal;
 using testing::SmallAudit;
 
+at::Tensor distances_between(const SmallAudit& audit, const Weights& one, const Weights& other,
+                             std::int64_t batch_size = 256) {
+  return activation_distances(softmax_outputs(*audit.model, one, audit.inputs, batch_size),
+                              softmax_outputs(*audit.model, other, audit.inputs, batch_size));
+}
+
 SmallAudit curved_audit() {
   return audit_of(testing::curved_classifier(), testing::some_images({7, 1, 8, 8}), 0.3);
 }
@@ -22,7 +28,7 @@ SmallAudit curved_audit() {
 TEST(ActivationDistance, IsTheSumOfAbsoluteDifferencesOfProbabilities) {
   const SmallAudit audit = curved_audit();
   const Weights &one = audit.scrubbed.mean, &other = audit.reference.mean;
-  const at::Tensor distances = activation_distances(*audit.model, one, other, audit.inputs, 3);
+  const at::Tensor distances = distances_between(audit, one, other, 3);
   ASSERT_EQ(distances.numel(), 7);
   for (std::int64_t i = 0; i < 7; ++i) {
     const at::Tensor x = audit.inputs.narrow(0, i, 1);
@@ -40,12 +46,11 @@ TEST(ActivationDistance, IsTheSumOfAbsoluteDifferencesOfProbabilities) {
 TEST(ActivationDistance, IsSymmetricAndZeroForTheSameWeightsAndAtMostTwo) {
   const SmallAudit audit = curved_audit();
   const Weights &one = audit.scrubbed.mean, &other = audit.reference.mean;
-  EXPECT_EQ(activation_distances(*audit.model, one, one, audit.inputs).abs().max().item<double>(),
-            0);
-  const at::Tensor there = activation_distances(*audit.model, one, other, audit.inputs);
-  EXPECT_TRUE(torch::equal(there, activation_distances(*audit.model, other, one, audit.inputs)));
+  EXPECT_EQ(distances_between(audit, one, one).abs().max().item<double>(), 0);
+  const at::Tensor there = distances_between(audit, one, other);
+  EXPECT_TRUE(torch::equal(there, distances_between(audit, other, one)));
   const Weights far{one.layout, -1000 * one.flat}, near{one.layout, 1000 * one.flat};
-  const at::Tensor opposite = activation_distances(*audit.model, far, near, audit.inputs);
+  const at::Tensor opposite = distances_between(audit, far, near);
   EXPECT_LE(opposite.max().item<double>(), 2 + 1e-12);
   EXPECT_GT(opposite.max().item<double>(), 1.9);
 }
@@ -55,21 +60,21 @@ TEST(ActivationDistance, ThePathBeginsAndEndsAtItsEnds) {
   const Weights &from = audit.scrubbed.mean, &to = audit.reference.mean;
   const Weights target = audit.model->random_weights(at::kDouble, 9);
   const std::vector<double> positions{0, 0.25, 1};
-  const at::Tensor path = activation_path(*audit.model, from, to, target, audit.inputs, positions);
+  const at::Tensor path =
+      activation_distances(softmax_outputs_along(*audit.model, from, to, audit.inputs, positions),
+                           softmax_outputs(*audit.model, target, audit.inputs));
   ASSERT_EQ(path.sizes(), (std::vector<std::int64_t>{3, 7}));
-  EXPECT_TRUE(
-      torch::equal(path[0], activation_distances(*audit.model, from, target, audit.inputs)));
-  EXPECT_TRUE(torch::equal(path[2], activation_distances(*audit.model, to, target, audit.inputs)));
+  EXPECT_TRUE(torch::equal(path[0], distances_between(audit, from, target)));
+  EXPECT_TRUE(torch::equal(path[2], distances_between(audit, to, target)));
   const Weights between{from.layout, from.flat + 0.25 * (to.flat - from.flat)};
-  const at::Tensor expected = activation_distances(*audit.model, between, target, audit.inputs);
+  const at::Tensor expected = distances_between(audit, between, target);
   EXPECT_LT((path[1] - expected).abs().max().item<double>(), 1e-12);
   EXPECT_GT((path[1] - path[0]).abs().max().item<double>(), 1e-3);
 }
 
 TEST(ActivationDistance, TheReadoutIsTheMeanWhateverTheOrder) {
   const SmallAudit audit = curved_audit();
-  const at::Tensor distances =
-      activation_distances(*audit.model, audit.scrubbed.mean, audit.reference.mean, audit.inputs);
+  const at::Tensor distances = distances_between(audit, audit.scrubbed.mean, audit.reference.mean);
   const Readout readout = activation_distance_readout("cohort", distances);
   EXPECT_NEAR(readout.value, distances.mean().item<double>(), 1e-14);
   EXPECT_EQ(readout.name, "activation distance on cohort");
@@ -82,13 +87,17 @@ TEST(ActivationDistance, WeightsOfAnotherModelAndEmptySetsAreRefused) {
   const SmallAudit audit = curved_audit();
   const Weights foreign = testing::linear_classifier()->random_weights();
   EXPECT_NE(refusal([&] {
-              activation_distances(*audit.model, foreign, audit.reference.mean, audit.inputs);
+              distances_between(audit, foreign, audit.reference.mean);
             }).find("other names and shapes"),
             std::string::npos);
   EXPECT_NE(refusal([&] {
-              activation_distances(*audit.model, audit.scrubbed.mean, audit.reference.mean,
-                                   audit.inputs.narrow(0, 0, 0));
+              softmax_outputs(*audit.model, audit.scrubbed.mean, audit.inputs.narrow(0, 0, 0));
             }).find("no examples"),
+            std::string::npos);
+  const at::Tensor outputs = softmax_outputs(*audit.model, audit.scrubbed.mean, audit.inputs);
+  EXPECT_NE(refusal([&] {
+              activation_distances(outputs, outputs.narrow(0, 0, 3));
+            }).find("same examples"),
             std::string::npos);
 }
 

@@ -21,6 +21,27 @@ LoadedModel load_model(const std::string& model, const CLI::App& command,
   return loaded;
 }
 
+void check_same_network(const std::string& file, const Checkpoint& other, const Weights& weights) {
+  if (*other.weights.layout == *weights.layout) return;
+  fail(file, ": ", other.weights.flat.numel(), " weights in ",
+       other.weights.layout->entries().size(),
+       " tensors, must have the names and shapes of the model (", weights.flat.numel(), " in ",
+       weights.layout->entries().size(), ")");
+}
+
+void check_data_digest(const Metadata& metadata, const Dataset& train) {
+  if (!metadata.contains("data_digest")) return;
+  const std::string own = digest(train);
+  if (metadata.at("data_digest") == own) return;
+  fail("data: digest ", own, ", the model was trained on ", metadata.at("data_digest"),
+       "; must be the same examples, in the same order");
+}
+
+std::optional<TrainingOptions> stored_recipe(const Metadata& metadata) {
+  if (!metadata.contains("recipe")) return {};
+  return training_options_from_json(nlohmann::json::parse(metadata.at("recipe"), nullptr, false));
+}
+
 const Dataset& part_named(const Selection& selection, const std::string& part) {
   const Dataset& dataset = part == "test"         ? selection.test
                            : part == "validation" ? selection.validation

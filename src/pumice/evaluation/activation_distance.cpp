@@ -3,10 +3,9 @@
 #include "pumice/core/error.h"
 
 namespace pumice {
-namespace {
 
-at::Tensor shares(const Model& model, const Weights& weights, const at::Tensor& inputs,
-                  std::int64_t batch_size) {
+at::Tensor softmax_outputs(const Model& model, const Weights& weights, const at::Tensor& inputs,
+                           std::int64_t batch_size) {
   if (!(*weights.layout == model.layout())) {
     fail("activation distance: weights with ", weights.layout->total(),
          " values or other names and shapes, the model has ", model.layout().total());
@@ -21,31 +20,29 @@ at::Tensor shares(const Model& model, const Weights& weights, const at::Tensor& 
   return at::cat(parts);
 }
 
-}  // namespace
-
-at::Tensor activation_distances(const Model& model, const Weights& weights,
-                                const Weights& reference, const at::Tensor& inputs,
-                                std::int64_t batch_size) {
-  return (shares(model, weights, inputs, batch_size) - shares(model, reference, inputs, batch_size))
-      .abs()
-      .sum(1);
-}
-
-at::Tensor activation_path(const Model& model, const Weights& from, const Weights& to,
-                           const Weights& reference, const at::Tensor& inputs,
-                           const std::vector<double>& positions, std::int64_t batch_size) {
+at::Tensor softmax_outputs_along(const Model& model, const Weights& from, const Weights& to,
+                                 const at::Tensor& inputs, const std::vector<double>& positions,
+                                 std::int64_t batch_size) {
   if (!(*from.layout == *to.layout)) fail("activation path: its ends have different parameters");
-  const at::Tensor target = shares(model, reference, inputs, batch_size);
+  if (positions.empty()) fail("activation path: no positions, must be at least one");
   const at::Tensor start = from.flat.to(at::kDouble);
   const at::Tensor end = to.flat.to(at::kDouble);
-  std::vector<at::Tensor> rows;
+  std::vector<at::Tensor> outputs;
   for (const double position : positions) {
     // Both ends to the bit: a (h − w) + w is h only up to rounding.
     const at::Tensor flat = start.mul(1 - position).add_(end, position);
     const Weights weights{from.layout, flat.to(from.flat.scalar_type())};
-    rows.push_back((shares(model, weights, inputs, batch_size) - target).abs().sum(1));
+    outputs.push_back(softmax_outputs(model, weights, inputs, batch_size));
   }
-  return rows.empty() ? at::zeros({0, inputs.size(0)}, at::kDouble) : at::stack(rows);
+  return at::stack(outputs);
+}
+
+at::Tensor activation_distances(const at::Tensor& outputs, const at::Tensor& reference_outputs) {
+  if (outputs.dim() < 2 || outputs.sizes().slice(outputs.dim() - 2) != reference_outputs.sizes()) {
+    fail("activation distance: outputs of shape ", outputs.sizes(), " and ",
+         reference_outputs.sizes(), ", must be to the same examples");
+  }
+  return (outputs - reference_outputs).abs().sum(-1);
 }
 
 Readout activation_distance_readout(const std::string& set, const at::Tensor& distances,
@@ -55,7 +52,7 @@ Readout activation_distance_readout(const std::string& set, const at::Tensor& di
   return mean_readout(
       "activation distance on " + set, "L1 distance",
       "mean over the examples of the L1 distance between the softmax outputs of the "
-      "model and of the retrained model",
+      "model and of a retrained model",
       ReadoutDirection::small, {first, first + wide.numel()}, options);
 }
 

@@ -10,7 +10,6 @@
 #include "pumice/core/error.h"
 #include "pumice/evaluation/gaussian_divergence.h"
 #include "pumice/linalg/cholesky.h"
-#include "pumice/linearization/linearization.h"
 
 namespace pumice {
 namespace {
@@ -38,15 +37,28 @@ struct Whitened {
 
 Whitened whiten(const Model& model, const Weights& scrubbed, const WeightDistribution& reference,
                 const at::Tensor& batch, double floor) {
-  const Linearization linearization(model, reference.mean, batch);
+  at::AutoGradMode with_gradient(true);
+  const Weights leaf{reference.mean.layout, reference.mean.flat.detach().clone().requires_grad_()};
+  const at::Tensor logits = model.logits(leaf, batch)[0];
+  const std::int64_t classes = logits.size(0);
   const at::Tensor difference = [&] {
     at::NoGradGuard no_gradient;
-    return (model.logits(scrubbed, batch) - linearization.logits())[0].to(at::kDouble);
+    return (model.logits(scrubbed, batch)[0] - logits).to(at::kDouble);
   }();
-  at::Tensor covariance = floor * floor * at::eye(linearization.classes(), at::kDouble);
+  at::Tensor covariance = floor * floor * at::eye(classes, at::kDouble);
   if (!reference.deterministic()) {
-    const at::Tensor block = linearization.query_blocks(reference.variance)[0];
-    covariance += (block + block.t()) / 2;
+    // One image alone: its few rows of the Jacobian are ordinary gradients, and the engine's table
+    // of layers, which pays for sets of examples, would cost more than they do.
+    std::vector<at::Tensor> rows;
+    const at::Tensor deviation = reference.variance.sqrt();
+    for (std::int64_t k = 0; k < classes; ++k) {
+      rows.push_back(
+          torch::autograd::grad({logits[k]}, {leaf.flat}, {}, /*retain_graph=*/true)[0].to(
+              at::kDouble) *
+          deviation);
+    }
+    const at::Tensor scaled = at::stack(rows);
+    covariance += scaled.mm(scaled.t());
   }
   if (reference.deterministic() && floor == 0) {
     return {.coefficients = {},

@@ -29,8 +29,8 @@ struct QueryValue {
   std::string reason = {};  // why it is infinite
 };
 
-// image C×H×W. Cost: the engine's query block (c passes back), and for the gradient a double
-// backward pass. Throws Error if the two models have different parameters or τ < 0.
+// image C×H×W. Cost: c passes back with all gradients, and for Q's gradient a double backward pass.
+// Throws Error if the two models have different parameters or τ < 0.
 QueryValue query_value(const Model& model, const Weights& scrubbed,
                        const WeightDistribution& reference, const at::Tensor& image, double floor,
                        bool with_gradient = true);

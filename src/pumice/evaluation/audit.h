@@ -36,8 +36,8 @@ struct AuditTask {
   const Split& split;    // cohort and retain
   const Dataset& test;
   Normalization normalization;
-  AuditedModel original;                  // w(D)
-  std::vector<AuditedModel> references;   // w(Dr), retrained; may be empty
+  AuditedModel original;                 // w(D)
+  std::vector<AuditedModel> references;  // w(Dr), retrained; may be empty
 };
 
 // The groups of readouts, in the order of reports; names for --only and protocols.
@@ -52,9 +52,9 @@ void check_groups(const std::vector<std::string>& names);
 struct AuditOptions {
   std::vector<std::string> groups = {};  // empty: all (shadows only if they are given)
   RelearnOptions relearn = {};
-  Answers answers = Answers::logits;  // of the black-box bounds
-  double floor = 0;                   // τ of the black-box bounds (information_bounds.h)
-  std::int64_t joint_queries = 20;    // at most, of the bound by number of queries
+  Answers answers = Answers::logits;    // of the black-box bounds
+  double floor = 0;                     // τ of the black-box bounds (information_bounds.h)
+  std::int64_t joint_queries = 20;      // at most, of the bound by number of queries
   std::int64_t adversarial_starts = 2;  // cohort examples that the adversarial query starts from
   std::int64_t adversarial_iterations = 20;
   std::int64_t path_steps = 10;  // of the way from w(D) to the model

@@ -235,21 +235,24 @@ Interval area_interval(double area, std::int64_t members, std::int64_t others, d
           .method = text("Newcombe's score interval, ", 100 * confidence, " %")};
 }
 
-std::vector<Readout> threshold_attack_readouts(const ThresholdAttack& attack) {
+std::vector<Readout> threshold_attack_readouts(const ThresholdAttack& attack,
+                                               const std::string& members) {
   const Readout area{
-      .name = "area under the curve of the margin",
+      .name = "margin attack on " + members + ", area",
       .unit = "share",
-      .definition =
-          "chance that an example of the cohort has a larger margin than a test example, ties half",
+      .definition = text("area under the curve: chance that one of ", members,
+                         " has a larger margin (log-odds of the true class) than a test example, "
+                         "ties half"),
       .direction = ReadoutDirection::like_retrained,
       .value = attack.area,
       .interval = area_interval(attack.area, attack.members, attack.others)};
   const double rate = attack.true_positive_rate_at(low_rate);
   const auto called = std::llround(rate * static_cast<double>(attack.members));
-  Readout at_low_rate = share_readout(
-      "true positive rate at 1 % false positive rate",
-      "share of the cohort above the smallest margin that at most 1 % of the test examples reach",
-      ReadoutDirection::like_retrained, called, attack.members);
+  Readout at_low_rate =
+      share_readout("margin attack on " + members + ", found at 1 % false alarms",
+                    text("true positive rate: share of ", members,
+                         " above the smallest margin that at most 1 % of the test examples reach"),
+                    ReadoutDirection::like_retrained, called, attack.members);
   at_low_rate.interval->method += ", for a given threshold";
   return {area, at_low_rate};
 }

@@ -88,7 +88,9 @@ ThresholdAttack threshold_attack(const std::vector<double>& members,
 Interval area_interval(double area, std::int64_t members, std::int64_t others,
                        double confidence = 0.95);
 
-// "area under the curve" and "true positive rate at 1 % false positive rate".
-std::vector<Readout> threshold_attack_readouts(const ThresholdAttack& attack);
+// "area under the curve" and "true positive rate at 1 % false positive rate". `members` says whose
+// margins were attacked.
+std::vector<Readout> threshold_attack_readouts(const ThresholdAttack& attack,
+                                               const std::string& members = "the cohort");
 
 }  // namespace pumice

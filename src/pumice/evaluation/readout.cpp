@@ -14,12 +14,6 @@
 namespace pumice {
 namespace {
 
-nlohmann::json number(double value) {
-  if (std::isnan(value)) return "undefined";
-  if (std::isinf(value)) return value > 0 ? "infinite" : "-infinite";
-  return value;
-}
-
 void check_confidence(double confidence) {
   if (!(confidence > 0 && confidence < 1)) {
     fail("confidence: ", confidence, ", must be between 0 and 1");
@@ -49,16 +43,22 @@ std::string direction_text(ReadoutDirection direction) {
   return {};
 }
 
+nlohmann::json json_number(double value) {
+  if (std::isnan(value)) return "undefined";
+  if (std::isinf(value)) return value > 0 ? "infinite" : "-infinite";
+  return value;
+}
+
 nlohmann::json to_json(const Readout& readout) {
   assert(std::isfinite(readout.value) == readout.reason.empty());
   nlohmann::json json{{"name", readout.name},
                       {"unit", readout.unit},
                       {"definition", readout.definition},
                       {"direction", direction_text(readout.direction)},
-                      {"value", number(readout.value)}};
+                      {"value", json_number(readout.value)}};
   if (readout.interval) {
-    json["interval"] = {{"low", number(readout.interval->low)},
-                        {"high", number(readout.interval->high)},
+    json["interval"] = {{"low", json_number(readout.interval->low)},
+                        {"high", json_number(readout.interval->high)},
                         {"method", readout.interval->method}};
   }
   if (!readout.reason.empty()) json["reason"] = readout.reason;

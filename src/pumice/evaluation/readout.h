@@ -34,8 +34,9 @@ struct Readout {
   std::string reason = {};                // why the value is not finite; empty if it is
 };
 
-// JSON has no infinity: such a value (or end of an interval) is the string "infinite", "-infinite"
-// or "undefined", and "reason" says why.
+// JSON has no infinity: such a value is the string "infinite", "-infinite" or "undefined".
+nlohmann::json json_number(double value);
+// A value that is not finite has a "reason" beside it.
 nlohmann::json to_json(const Readout& readout);
 
 // Wilson's score interval of a share k/n. With z the normal quantile of (1 + confidence)/2:

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pumice/evaluation/readout.h"
@@ -35,17 +36,21 @@ struct Judgement {
   std::optional<ReferenceBand> band = {};
 };
 
-// A value inside the band is like retrained. Outside, its interval decides: if that reaches into
-// the band, cannot tell; else leaks or over-forgotten by `side`. Readouts that are small or large
-// when good have one bad side only: a value beyond the band on the good side is like retrained.
-// `side` none: a bad value leaks (bounds).
+// A value inside the band is like retrained. Outside, its interval decides (without one: the value
+// ± the width of the references' range, for what chance does to a retrained model it does to this
+// one): if that reaches into the band, cannot tell; else leaks or over-forgotten by `side`.
+// Readouts that are small or large when good have one bad side only; a value beyond the band on the
+// good side is like retrained. A value that is not finite: cannot tell, for the readout's own
+// reason.
 Judgement judge(const Readout& readout, const std::vector<double>& references, double resolution,
-                std::optional<LeakSide> side);
+                LeakSide side);
 
-// All readouts in one sentence: leaks before over-forgotten before cannot tell.
+// All readouts in one sentence: leaks before over-forgotten before like retrained; cannot tell if
+// no readout could be judged.
 struct OverallVerdict {
   Verdict verdict = Verdict::cannot_tell;
   std::string sentence;
 };
+OverallVerdict overall(const std::vector<std::pair<std::string, Verdict>>& verdicts_by_name);
 
 }  // namespace pumice
