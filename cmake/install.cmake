@@ -5,7 +5,8 @@ install(TARGETS pumice_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS pumice pumice_plain EXPORT pumiceTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY src/pumice/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pumice
         FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE)
-install(DIRECTORY weights DESTINATION ${CMAKE_INSTALL_DATADIR}/pumice)
+# Protocols name their bodies as ../weights/FILE: the two stay side by side.
+install(DIRECTORY weights protocols DESTINATION ${CMAKE_INSTALL_DATADIR}/pumice)
 install(EXPORT pumiceTargets NAMESPACE pumice:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/pumice)
 configure_package_config_file(cmake/pumiceConfig.cmake.in ${CMAKE_BINARY_DIR}/pumiceConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/pumice)

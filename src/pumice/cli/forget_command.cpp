@@ -1,5 +1,4 @@
 // pumice forget: a model, its data and a deletion request in; a scrubbed model and a record out.
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -15,10 +14,9 @@
 #include "pumice/core/revision.h"
 #include "pumice/data/split.h"
 #include "pumice/forgetting/applicability.h"
+#include "pumice/forgetting/scrub.h"
 #include "pumice/linalg/threads.h"
-#include "pumice/linearization/linearization.h"
 #include "pumice/model/torchscript_model.h"
-#include "pumice/model/weight_distribution.h"
 #include "pumice/record/record.h"
 
 namespace pumice::cli {
@@ -214,57 +212,6 @@ class Bars {
   std::unique_ptr<Progress> bar_;
 };
 
-struct Scrubbed {
-  std::string method;
-  WeightDistribution distribution;
-  Weights sample;
-  ForgettingSummary summary;
-};
-
-WeightDistribution with_noise(const ForgettingTask& task, const NoiseOptions& options,
-                              const Weights& mean, Bars& bars) {
-  WeightDistribution distribution{.mean = mean, .variance = {}};
-  if (options.scale == 0) return distribution;
-  const Dataset retained = subset(task.train, task.split.retain);
-  const Linearization linearization(task.model, mean,
-                                    network_inputs(retained.images, task.normalization));
-  const at::Tensor fisher =
-      linearization.fisher_diagonal({.memory = task.linear.memory, .progress = [&](double share) {
-                                       bars.update("Fisher information", share);
-                                     }});
-  distribution.variance = noise_variance(fisher, *mean.layout, linearization.classes(), options);
-  return distribution;
-}
-
-Scrubbed scrub(const ForgetFlags& flags, const ForgettingTask& task, SharedProblems& shared,
-               const Request& request, const std::string& name, Bars& bars) {
-  const ShiftResult shifted = method_named(name).make(flags.method)->shift(task, shared);
-  Scrubbed result{.method = name, .distribution = {}, .sample = {}, .summary = shifted.summary};
-  result.summary.method = name;
-  if (!shifted.weights.flat.defined()) {
-    bars.finish();
-    return result;
-  }
-  const auto start = std::chrono::steady_clock::now();
-  result.distribution = with_noise(task, flags.noise, shifted.weights, bars);
-  if (!result.distribution.deterministic()) {
-    result.summary.noise = summarize(flags.noise, result.distribution);
-    result.summary.seconds +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    // One forward pass and, for each class, one backward pass and the rows of the Jacobian.
-    const auto classes = static_cast<double>(task.train.classes.size());
-    result.summary.epoch_equivalents += (1 + 2 * classes) / 3 *
-                                        static_cast<double>(request.split.retain.size()) /
-                                        static_cast<double>(task.train.size());
-  }
-  bars.finish();
-  result.sample = draw(result.distribution, flags.noise.seed);
-  if (!request.references.empty()) {
-    result.summary.reference = compare(task.weights, shifted.weights, request.references);
-  }
-  return result;
-}
-
 struct Errors {
   Evaluation cohort, retain, test;
 };
@@ -369,11 +316,11 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
   task.linear.progress = [&](const std::string& what, double share) { bars.update(what, share); };
   SharedProblems shared(task);
 
-  ApplicabilityOptions options{.decay_known = request.recipe.has_value(), .start_buffers = {}};
-  if (request.start) options.start_buffers = request.start->model->buffers();
+  ApplicabilityOptions known{.decay_known = request.recipe.has_value(), .start_buffers = {}};
+  if (request.start) known.start_buffers = request.start->model->buffers();
   const Metadata& metadata = request.loaded.checkpoint.metadata;
-  if (metadata.contains("excluded")) options.excluded = metadata.at("excluded");
-  const Applicability applicability = examine(task, shared, options);
+  if (metadata.contains("excluded")) known.excluded = metadata.at("excluded");
+  const Applicability applicability = examine(task, shared, known);
   if (!flags.json) std::printf("Examination\n%s", applicability.text().c_str());
   if (applicability.advice() == Advice::refusal && !flags.force) {
     fail("examination: refused for the reason above, nothing was written; --force goes on anyway");
@@ -384,7 +331,9 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
   std::vector<Errors> after;
   std::string failed;
   for (const std::string& name : flags.methods) {
-    results.push_back(scrub(flags, task, shared, request, name, bars));
+    const ScrubOptions options{.method = name, .options = flags.method, .noise = flags.noise};
+    results.push_back(scrub(task, shared, options, request.references));
+    bars.finish();
     Scrubbed& result = results.back();
     if (!result.summary.converged) {
       failed += text(failed.empty() ? "" : "; ", name, ": ", result.summary.explanation);
@@ -400,10 +349,10 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
   }
   for (const Scrubbed& result : results) {
     if (!result.sample.flat.defined()) continue;
-    task.model.save(out_path(flags, flags.out, result.method, extension), result.sample,
+    task.model.save(out_path(flags, flags.out, result.summary.method, extension), result.sample,
                     scrubbed_metadata(request, result.summary));
     if (!flags.distribution.empty()) {
-      write_distribution(out_path(flags, flags.distribution, result.method, ".safetensors"),
+      write_distribution(out_path(flags, flags.distribution, result.summary.method, ".safetensors"),
                          result.distribution);
     }
   }

@@ -86,6 +86,8 @@ int run(int argument_count, char** arguments) {
   add_kernel_command(app);
   add_forget_command(app);
   add_audit_command(app);
+  add_run_command(app);
+  add_demo_command(app);
 
   try {
     app.parse(argument_count, arguments);

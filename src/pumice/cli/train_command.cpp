@@ -9,10 +9,9 @@
 #include "pumice/cli/command.h"
 #include "pumice/cli/train_options.h"
 #include "pumice/core/progress.h"
-#include "pumice/core/revision.h"
 #include "pumice/data/split.h"
 #include "pumice/linalg/threads.h"
-#include "pumice/model/checkpoint.h"
+#include "pumice/model/start.h"
 #include "pumice/model/torchscript_model.h"
 #include "pumice/model/training_run.h"
 
@@ -88,43 +87,22 @@ DataRequest data_request(const CLI::App& command, const TrainFlags& flags, const
   return request;
 }
 
-struct Start {
-  std::shared_ptr<Model> model;
-  Weights weights;
-  std::string head;  // "fresh" or "kept", for the summary
-};
-
 // The start: the checkpoint as it is, or its body with a fresh head, or a fresh network.
+bool keeps_head(const TrainFlags& flags, const Origin& origin) {
+  if (!origin.checkpoint) return false;
+  const bool zoo = dynamic_cast<const Network*>(origin.checkpoint->model.get()) != nullptr;
+  return flags.head == "keep" || (flags.head == "auto" && (origin.is_start || !zoo));
+}
+
 Start make_start(const TrainFlags& flags, const Origin& origin, const Dataset& train,
                  std::uint64_t seed) {
-  const std::int64_t classes = train.classes.size();
-  if (!origin.checkpoint) {
-    auto network = std::make_shared<Network>(Architecture{.name = flags.architecture,
-                                                          .width = flags.width,
-                                                          .input_channels = train.images.size(1),
-                                                          .classes = classes,
-                                                          .image_size = train.images.size(2)});
-    Weights weights = fresh_weights(*network, seed);
-    return {network, weights, "fresh"};
+  if (!origin.checkpoint) return fresh_start(flags.architecture, flags.width, train, seed);
+  if (keeps_head(flags, origin)) return {origin.checkpoint->model, origin.checkpoint->weights};
+  try {
+    return with_fresh_head(*origin.checkpoint, train.classes.size(), seed);
+  } catch (const Error& error) {
+    throw UsageError(text("--", error.what()));
   }
-  const Checkpoint& checkpoint = *origin.checkpoint;
-  const auto network = std::dynamic_pointer_cast<Network>(checkpoint.model);
-  const bool keep = flags.head == "keep" || (flags.head == "auto" && (origin.is_start || !network));
-  if (keep) return {checkpoint.model, checkpoint.weights, "kept"};
-  if (!network) {
-    throw UsageError(
-        "--head: fresh, but a TorchScript model keeps its head; give it one in Python");
-  }
-  Architecture architecture = network->architecture();
-  architecture.classes = classes;
-  auto fresh = std::make_shared<Network>(architecture);
-  fresh->set_buffers(network->buffers());
-  Weights weights = fresh_weights(*fresh, seed);
-  for (const auto& entry : fresh->layout().entries()) {
-    if (entry.name.starts_with(fresh->head() + ".")) continue;
-    weights.tensor(entry.name).copy_(checkpoint.weights.tensor(entry.name));
-  }
-  return {fresh, weights, "fresh"};
 }
 
 std::vector<std::int64_t> excluded_positions(const TrainFlags& flags, const Selection& selection,
@@ -135,21 +113,6 @@ std::vector<std::int64_t> excluded_positions(const TrainFlags& flags, const Sele
           ? draw_cohort(selection.train, flags.forget_class, flags.forget_count.value_or(0), seed)
           : read_ids(flags.exclude);
   return make_split(selection.train, selection.test, ids).cohort;
-}
-
-Metadata describe(const DataRequest& request, const Selection& selection,
-                  const Normalization& normalization, std::size_t excluded, bool replace) {
-  Metadata metadata{{"created_by", text("pumice ", version())},
-                    {"revision", revision()},
-                    {"data_digest", digest(selection.train)}};
-  store(metadata, request);
-  store(metadata, selection.train.classes);
-  if (!normalization.empty()) store(metadata, normalization);
-  if (excluded > 0) {
-    metadata["excluded"] = text(excluded, " of ", selection.train.size(), " training examples",
-                                replace ? ", replaced by repeats" : "");
-  }
-  return metadata;
 }
 
 void print_row(const char* name, const Evaluation& evaluation) {
@@ -179,6 +142,7 @@ void run_train(const CLI::App& command, const TrainFlags& flags) {
   const Normalization normalization = normalization_for(
       origin.checkpoint ? origin.checkpoint->metadata : Metadata{}, selection.train);
   Start start = make_start(flags, origin, selection.train, options.seed);
+  const std::string head = keeps_head(flags, origin) ? "kept" : "fresh";
   const bool torchscript = dynamic_cast<const TorchScriptModel*>(start.model.get()) != nullptr;
   const std::string extension = std::filesystem::path(flags.out).extension().string();
   if (extension != (torchscript ? ".pt" : ".safetensors")) {
@@ -190,14 +154,14 @@ void run_train(const CLI::App& command, const TrainFlags& flags) {
   const TrainingSet set{selection.train, excluded_positions(flags, selection, options.seed),
                         flags.replace};
   const bool quiet = flags.quiet || flags.json;
-  TrainingRunOptions run{
-      .out = flags.out,
-      .training = options,
-      .metadata = describe(request, selection, normalization, set.excluded.size(), flags.replace),
-      .resume = flags.resume,
-      .force = flags.force,
-      .keep_epochs = flags.keep_epochs,
-      .progress = quiet ? ProgressMode::quiet : ProgressMode::automatic};
+  TrainingRunOptions run{.out = flags.out,
+                         .training = options,
+                         .metadata = training_metadata(request, selection.train, normalization,
+                                                       set.excluded.size(), flags.replace),
+                         .resume = flags.resume,
+                         .force = flags.force,
+                         .keep_epochs = flags.keep_epochs,
+                         .progress = quiet ? ProgressMode::quiet : ProgressMode::automatic};
   const TrainingRunSummary summary =
       run_training(*start.model, start.weights, set, normalization, run);
   if (summary.status == TrainingRunStatus::interrupted) {
@@ -234,7 +198,7 @@ void run_train(const CLI::App& command, const TrainFlags& flags) {
               {"resumed_after", summary.resumed_after},
               {"seconds", summary.seconds},
               {"displacement", displacement},
-              {"head", start.head},
+              {"head", head},
               {"recipe", to_json(options)},
               {"training", row_json(trained)}};
     if (excluded.count) json["excluded"] = row_json(excluded);
@@ -245,7 +209,7 @@ void run_train(const CLI::App& command, const TrainFlags& flags) {
   }
   std::printf("%s: %lld weights, %s head, %zu epochs in %s, |w - start| = %.4g\n",
               flags.out.c_str(), static_cast<long long>(start.weights.layout->total()),
-              start.head.c_str(), summary.history.size(), duration_text(summary.seconds).c_str(),
+              head.c_str(), summary.history.size(), duration_text(summary.seconds).c_str(),
               displacement);
   std::printf("  %-12s%10s%12s%10s\n", "", "examples", "error", "loss");
   print_row("training", trained);

@@ -7,7 +7,8 @@
 //
 // Names in use: "subset/<part>/<class>", "cohort", "replacement", "head", "body", "order/<epoch>",
 // "augmentation/<epoch>", "relearn/<epoch>", "bootstrap", "noise" (experiments only), "lacuna",
-// "lacuna/<identity>".
+// "lacuna/<identity>"; seeds derived from seeds: "reference/<i>", "shadow/<kind>/<i>",
+// "cohort/<i>", "noise/<cohort>/<method>".
 #pragma once
 
 #include <cstdint>

@@ -15,16 +15,9 @@ ShiftResult trained(const ForgettingTask& task, const Weights& start, TrainingOp
   const TrainingSet set{task.train, task.split.cohort, replace};
   Training training(task.model, start, set, task.normalization, options);
   const double examples = static_cast<double>(training.examples_per_epoch());
-  while (!training.finished()) {
-    const double done = static_cast<double>(training.state().history.size());
-    training.run_epoch([&](std::int64_t seen) {
-      if (task.linear.progress) {
-        task.linear.progress("training", (done + static_cast<double>(seen) / examples) /
-                                             static_cast<double>(options.epochs));
-      }
-      return true;
-    });
-  }
+  train_to_end(training, options, [&](double share) {
+    if (task.linear.progress) task.linear.progress("training", share);
+  });
   result.weights.flat = training.state().weights.flat;
   const auto epochs = static_cast<double>(training.state().history.size());
   result.summary.epochs = static_cast<std::int64_t>(epochs);

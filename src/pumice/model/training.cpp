@@ -318,6 +318,21 @@ std::optional<EpochReport> Training::run_epoch(const std::function<bool(std::int
   return report;
 }
 
+void train_to_end(Training& training, const TrainingOptions& options,
+                  const std::function<void(double share)>& progress) {
+  const auto examples = static_cast<double>(training.examples_per_epoch());
+  while (!training.finished()) {
+    const auto done = static_cast<double>(training.state().history.size());
+    training.run_epoch([&](std::int64_t seen) {
+      if (progress) {
+        progress((done + static_cast<double>(seen) / examples) /
+                 static_cast<double>(options.epochs));
+      }
+      return true;
+    });
+  }
+}
+
 Evaluation evaluate(const Model& model, const Weights& weights, const Dataset& dataset,
                     const Normalization& normalization, std::int64_t batch_size) {
   at::NoGradGuard no_grad;

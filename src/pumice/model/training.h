@@ -130,6 +130,11 @@ class Training {
   TrainingState state_;
 };
 
+// Runs what is left. `progress` (may be empty) is told which share of the largest number of epochs
+// is done; it may throw to give up.
+void train_to_end(Training& training, const TrainingOptions& options,
+                  const std::function<void(double share)>& progress);
+
 struct Evaluation {
   double loss = 0;   // mean cross-entropy
   double error = 0;  // share misclassified

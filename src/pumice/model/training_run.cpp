@@ -201,6 +201,10 @@ TrainingRunSummary run_training(Model& model, Weights& weights, const TrainingSe
     const auto report = training.run_epoch([&](std::int64_t done) {
       progress.update(done_before + done, text("epoch ", training.state().history.size() + 1,
                                                " of at most ", options.training.epochs));
+      if (options.observer) {
+        options.observer(static_cast<double>(done_before + done) /
+                         static_cast<double>(options.training.epochs * examples));
+      }
       return !interrupted();
     });
     if (!report) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct TrainingRunOptions {
   bool force = false;  // overwrite a result, or start over an interrupted run
   bool keep_epochs = false;
   ProgressMode progress = ProgressMode::automatic;
+  // Also told which share of the largest number of epochs is done, for bars of the caller's own.
+  std::function<void(double share)> observer = {};
 };
 
 enum class TrainingRunStatus { finished, already_finished, interrupted };
