@@ -6,8 +6,8 @@
 // draws on every platform (the standard leaves std::uniform_int_distribution open).
 //
 // Names in use: "subset/<part>/<class>", "cohort", "replacement", "head", "body", "order/<epoch>",
-// "augmentation/<epoch>", "relearn/<epoch>", "bootstrap", "noise" (experiments only), "lacuna",
-// "lacuna/<identity>".
+// "augmentation/<epoch>", "relearn/<epoch>", "bootstrap", "relabelling", "klom", "noise"
+// (experiments only), "lacuna", "lacuna/<identity>".
 #pragma once
 
 #include <cstdint>
