@@ -22,8 +22,8 @@ struct DemoFlags {
   std::optional<int> threads;
 };
 
-// share/pumice beside the program's bin folder (where it is installed), else the source tree that it
-// was built from.
+// share/pumice beside the program's bin folder (where it is installed), else the source tree that
+// it was built from.
 files::path demo_protocol() {
   std::error_code reason;
   const files::path program = files::read_symlink("/proc/self/exe", reason);
