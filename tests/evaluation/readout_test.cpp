@@ -44,6 +44,18 @@ TEST(Readout, EndsOfWilsonsIntervalAreWhereTheShareIsJustRejected) {
   }
 }
 
+TEST(Readout, StudentsQuantilesHaveTheirTabulatedValues) {
+  EXPECT_NEAR(student_quantile(0.975, 2), 4.302653, 5e-7);
+  EXPECT_NEAR(student_quantile(0.975, 7), 2.364624, 5e-7);
+  EXPECT_NEAR(student_quantile(0.95, 10), 1.812461, 5e-7);
+  EXPECT_NEAR(student_quantile(0.995, 31), 2.744042, 5e-7);
+  // One degree of freedom is Cauchy's distribution, many are the normal one.
+  EXPECT_NEAR(student_quantile(0.9, 1), std::tan(0.4 * std::acos(-1.0)), 1e-12);
+  EXPECT_NEAR(student_quantile(0.975, 1000000), normal_quantile(0.975), 1e-5);
+  EXPECT_EQ(student_quantile(0.5, 5), 0);
+  EXPECT_EQ(student_quantile(0.1, 5), -student_quantile(0.9, 5));
+}
+
 TEST(Readout, SharesThatCannotBeAreRefused) {
   EXPECT_NE(refusal([] { wilson_interval(0, 0); }).find("at least one"), std::string::npos);
   EXPECT_NE(refusal([] { wilson_interval(6, 5); }).find("must be in 0 … 5"), std::string::npos);

@@ -21,12 +21,9 @@ void add_data_command(CLI::App& app);
 void add_train_command(CLI::App& app);
 void add_kernel_command(CLI::App& app);
 void add_forget_command(CLI::App& app);
-<<<<<<< HEAD
 void add_audit_command(CLI::App& app);
-=======
 void add_run_command(CLI::App& app);
 void add_demo_command(CLI::App& app);
->>>>>>> 73094a796b01491307eed82f38eb2e6911cf75af
 
 // --data, --test, --classes, --per-class, --test-per-class, --validation-per-class, --image-size,
 // --channels: the same everywhere. Seeds are the command's own.

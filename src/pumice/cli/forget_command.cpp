@@ -8,7 +8,7 @@
 #include "pumice/cli/command.h"
 #include "pumice/cli/forget_options.h"
 #include "pumice/cli/loaded_model.h"
-#include "pumice/core/interrupt.h"
+#include "pumice/cli/progress_bars.h"
 #include "pumice/core/memory.h"
 #include "pumice/core/progress.h"
 #include "pumice/core/revision.h"
@@ -86,15 +86,6 @@ void check_outputs(const ForgetFlags& flags, const Checkpoint& checkpoint) {
   }
 }
 
-void check_same_network(const std::string& file, const Checkpoint& other, const Weights& weights) {
-  if (!(*other.weights.layout == *weights.layout)) {
-    fail(file, ": ", other.weights.flat.numel(), " weights in ",
-         other.weights.layout->entries().size(),
-         " tensors, must have the names and shapes of the model (", weights.flat.numel(), " in ",
-         weights.layout->entries().size(), ")");
-  }
-}
-
 Request open_request(const CLI::App& command, const ForgetFlags& flags) {
   Request request{.loaded = load_model(flags.model, command, flags.data),
                   .start = {},
@@ -116,14 +107,8 @@ Request open_request(const CLI::App& command, const ForgetFlags& flags) {
   }
   const Selection& selection = request.loaded.selection;
   request.split = make_split(selection.train, selection.test, request.cohort_ids);
-  const Metadata& metadata = checkpoint.metadata;
-  if (metadata.contains("data_digest") && metadata.at("data_digest") != digest(selection.train)) {
-    fail("data: digest ", digest(selection.train), ", the model was trained on ",
-         metadata.at("data_digest"), "; must be the same examples, in the same order");
-  }
-  if (metadata.contains("recipe")) {
-    request.recipe = training_options_from_json(Json::parse(metadata.at("recipe"), nullptr, false));
-  }
+  check_data_digest(checkpoint.metadata, selection.train);
+  request.recipe = stored_recipe(checkpoint.metadata);
   request.validation = selection.validation;
   if (flags.validation) {
     DataRequest data = request.loaded.request;
@@ -187,30 +172,6 @@ ForgettingTask make_task(const ForgetFlags& flags, const Request& request) {
   check(task);
   return task;
 }
-
-// One bar for each thing that is computed.
-class Bars {
- public:
-  explicit Bars(bool quiet) : mode_(quiet ? ProgressMode::quiet : ProgressMode::automatic) {}
-  void update(const std::string& what, double share) {
-    if (interrupted()) fail("interrupted, nothing was written");
-    if (what != title_ || !bar_) {
-      finish();
-      title_ = what;
-      bar_ = std::make_unique<Progress>(what, 1000, mode_);
-    }
-    bar_->update(static_cast<std::int64_t>(1000 * share));
-  }
-  void finish() {
-    if (bar_) bar_->finish();
-    bar_.reset();
-  }
-
- private:
-  ProgressMode mode_;
-  std::string title_;
-  std::unique_ptr<Progress> bar_;
-};
 
 struct Errors {
   Evaluation cohort, retain, test;
@@ -312,8 +273,8 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
   set_threads(flags.threads.value_or(available_cores()));
   const Request request = open_request(command, flags);
   ForgettingTask task = make_task(flags, request);
-  Bars bars(flags.quiet || flags.json);
-  task.linear.progress = [&](const std::string& what, double share) { bars.update(what, share); };
+  ProgressBars bars(flags.quiet || flags.json);
+  task.linear.progress = bars.teller();
   SharedProblems shared(task);
 
   ApplicabilityOptions known{.decay_known = request.recipe.has_value(), .start_buffers = {}};

@@ -6,9 +6,9 @@
 // draws on every platform (the standard leaves std::uniform_int_distribution open).
 //
 // Names in use: "subset/<part>/<class>", "cohort", "replacement", "head", "body", "order/<epoch>",
-// "augmentation/<epoch>", "relearn/<epoch>", "bootstrap", "noise" (experiments only), "lacuna",
-// "lacuna/<identity>"; seeds derived from seeds: "reference/<i>", "shadow/<kind>/<i>",
-// "cohort/<i>", "noise/<cohort>/<method>".
+// "augmentation/<epoch>", "relearn/<epoch>", "bootstrap", "relabelling", "klom", "noise"
+// (experiments only), "lacuna", "lacuna/<identity>"; seeds derived from seeds: "reference/<i>",
+// "shadow/<kind>/<i>", "cohort/<i>", "noise/<cohort>/<method>".
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "pumice/core/error.h"
 #include "pumice/core/suggestion.h"
@@ -14,14 +15,14 @@
 namespace pumice {
 namespace {
 
-Dataset sorted_by_id(const Dataset& dataset) {
+std::vector<std::int64_t> order_by_id(const Dataset& dataset) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(dataset.size()));
   std::iota(order.begin(), order.end(), 0);
   const auto& ids = dataset.ids;
   std::sort(order.begin(), order.end(), [&](std::int64_t one, std::int64_t other) {
     return ids[static_cast<std::size_t>(one)] < ids[static_cast<std::size_t>(other)];
   });
-  return subset(dataset, order);
+  return order;
 }
 
 void check_task(const AuditTask& task) {
@@ -58,18 +59,20 @@ void check_task(const AuditTask& task) {
 AuditData make_data(const AuditTask& task) {
   AuditData data;
   data.normalization = task.normalization;
-  data.train = sorted_by_id(task.train);
-  const Dataset cohort = sorted_by_id(subset(task.train, task.split.cohort));
-  const Dataset retain = sorted_by_id(subset(task.train, task.split.retain));
-  const Dataset test = sorted_by_id(task.test);
+  data.train = subset(task.train, order_by_id(task.train));
+  const std::array<Dataset, 3> given{subset(task.train, task.split.cohort),
+                                     subset(task.train, task.split.retain), task.test};
+  std::set<std::string> cohort(given[0].ids.begin(), given[0].ids.end());
   for (std::int64_t i = 0; i < data.train.size(); ++i) {
     const std::string& id = data.train.ids[static_cast<std::size_t>(i)];
-    if (std::binary_search(cohort.ids.begin(), cohort.ids.end(), id)) data.cohort.push_back(i);
+    if (cohort.contains(id)) data.cohort.push_back(i);
   }
-  const std::array<const Dataset*, 3> sets{&cohort, &retain, &test};
-  for (std::size_t i = 0; i < sets.size(); ++i) {
-    data.inputs[i] = network_inputs(sets[i]->images, task.normalization);
-    data.labels[i] = sets[i]->labels;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::vector<std::int64_t> order = order_by_id(given[i]);
+    const Dataset sorted = subset(given[i], order);
+    data.inputs[i] = network_inputs(sorted.images, task.normalization);
+    data.labels[i] = sorted.labels;
+    data.given_order[i] = at::tensor(order, at::kLong);
   }
   return data;
 }
@@ -199,7 +202,7 @@ Audit::Audit(const AuditTask& task, AuditOptions options) {
 Audit::~Audit() = default;
 
 AuditReport Audit::judge(const std::string& name, const AuditedModel& subject,
-                         const ShadowMargins* /*shadows*/) {
+                         const ShadowMargins* shadows) {
   Observations& all = *observations_;
   if (!(subject.model->layout() == all.original_model.model->layout())) {
     fail(name, ": ", subject.model->layout().total(),
@@ -214,7 +217,6 @@ AuditReport Audit::judge(const std::string& name, const AuditedModel& subject,
   }
   AuditReport report;
   report.subject = name;
-  std::vector<std::pair<std::string, Verdict>> verdicts;
   for (const Measure& measure : all.measures) {
     const auto& beside = all.beside(measure);
     JudgedReadout judged{.id = measure.id,
@@ -224,15 +226,24 @@ AuditReport Audit::judge(const std::string& name, const AuditedModel& subject,
                                         : measure.read(observation, references),
                          .original = beside.original,
                          .references = beside.references};
-    // Where a distance is too large, the cohort's margin says in which direction.
     LeakSide side = measure.side;
-    if (measure.side_by_cohort && observation.mean_cohort_margin() >= retrained_margin) {
-      side = LeakSide::above;
+    if (measure.side_by_cohort) {
+      const bool knows_more = observation.mean_cohort_margin() >= retrained_margin;
+      const bool bad_above = judged.readout.direction == ReadoutDirection::small;
+      side = knows_more == bad_above ? LeakSide::above : LeakSide::below;
     }
     judged.judgement = pumice::judge(judged.readout, judged.references,
                                      resolution_of(measure, judged.references), side);
-    verdicts.emplace_back(judged.readout.name, judged.judgement.verdict);
     report.readouts.push_back(std::move(judged));
+  }
+  if (shadows && asked_for(all.options, "shadows")) {
+    for (JudgedReadout& judged : judge_shadows(all.data, all.options, observation, *shadows)) {
+      report.readouts.push_back(std::move(judged));
+    }
+  }
+  std::vector<std::pair<std::string, Verdict>> verdicts;
+  for (const JudgedReadout& judged : report.readouts) {
+    verdicts.emplace_back(judged.readout.name, judged.judgement.verdict);
   }
   report.overall = overall(verdicts);
   report.curves = audit_curves(all.data, all.options, observation, all.original, references);

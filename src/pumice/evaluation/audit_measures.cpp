@@ -7,6 +7,7 @@
 #include "pumice/evaluation/activation_distance.h"
 #include "pumice/evaluation/membership_attack.h"
 #include "pumice/evaluation/observation.h"
+#include "pumice/evaluation/tug_of_war.h"
 
 namespace pumice {
 namespace {
@@ -23,6 +24,11 @@ std::string readable(AuditSet set) {
              : text("the ", set_name(set), set == AuditSet::retain ? "ed" : "", " examples");
 }
 
+// One bool for each example.
+at::Tensor answered_rightly(Observation& model, const AuditData& data, AuditSet set) {
+  return model.outputs(set).argmax(1).eq(data.labels_of(set));
+}
+
 void add_errors(std::vector<Measure>& measures, const AuditData& data,
                 const AuditOptions& options) {
   for (const AuditSet set : audit_sets) {
@@ -33,12 +39,12 @@ void add_errors(std::vector<Measure>& measures, const AuditData& data,
     measures.push_back({.id = set_name(set) + "_error",
                         .group = "errors",
                         .resolution = 1 / examples_of(data, set),
-                        .read = [set, direction](Observation& model, const References&) {
-                          const auto right = model.correct_on(set);
-                          const auto wrong = std::count(right.begin(), right.end(), false);
+                        .read = [&data, set, direction](Observation& model, const References&) {
+                          const at::Tensor right = answered_rightly(model, data, set);
+                          const std::int64_t wrong = right.logical_not().sum().item<std::int64_t>();
                           return share_readout("error on " + readable(set),
                                                "share that the model misclassifies", direction,
-                                               wrong, static_cast<std::int64_t>(right.size()));
+                                               wrong, right.numel());
                         }});
   }
   measures.push_back(
@@ -127,6 +133,26 @@ void add_distances(std::vector<Measure>& measures, const AuditOptions& options) 
   }
 }
 
+Measure tug_of_war_measure(const AuditData& data) {
+  return {.id = "tug_of_war",
+          .group = "utility",
+          .side_by_cohort = true,
+          .against_references = true,
+          .read = [&data](Observation& model, const References& references) {
+            std::vector<SetAnswers> answers;
+            for (const AuditSet set : audit_sets) {
+              std::vector<at::Tensor> retrained;
+              for (Observation* reference : references) {
+                retrained.push_back(answered_rightly(*reference, data, set));
+              }
+              answers.push_back({.set = set_name(set),
+                                 .model = answered_rightly(model, data, set),
+                                 .retrained = at::stack(retrained)});
+            }
+            return tug_of_war_readout(tug_of_war(answers));
+          }};
+}
+
 }  // namespace
 
 bool asked_for(const AuditOptions& options, const std::string& group) {
@@ -142,6 +168,7 @@ std::vector<Measure> make_measures(const AuditData& data, const AuditOptions& op
   all.push_back(relearn_measure(data, options, original));
   add_distances(all, options);
   for (Measure& measure : bound_measures(data, options)) all.push_back(std::move(measure));
+  all.push_back(tug_of_war_measure(data));
   std::erase_if(all, [&](const Measure& measure) { return !asked_for(options, measure.group); });
   return all;
 }

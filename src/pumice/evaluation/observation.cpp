@@ -23,12 +23,6 @@ std::vector<double> Observation::margins_on(AuditSet set) {
   return margins(log_outputs(set), data_.labels_of(set));
 }
 
-std::vector<bool> Observation::correct_on(AuditSet set) {
-  const at::Tensor right = outputs(set).argmax(1).eq(data_.labels_of(set)).contiguous();
-  const bool* first = right.data_ptr<bool>();
-  return std::vector<bool>(first, first + right.numel());
-}
-
 double Observation::mean_cohort_margin() {
   const std::vector<double> values = margins_on(AuditSet::cohort);
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());

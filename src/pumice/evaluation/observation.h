@@ -24,6 +24,7 @@ struct AuditData {
   std::vector<std::int64_t> cohort;  // positions in `train`, ascending
   std::array<at::Tensor, 3> inputs;  // by set: network inputs
   std::array<at::Tensor, 3> labels;
+  std::array<at::Tensor, 3> given_order;  // position in the set as it was given, of each example
   Normalization normalization;
 
   const at::Tensor& inputs_of(AuditSet set) const { return inputs[static_cast<std::size_t>(set)]; }
@@ -41,7 +42,6 @@ class Observation {
   // Logits up to a constant of each example, which no margin, entropy or error depends on.
   at::Tensor log_outputs(AuditSet set) { return outputs(set).clamp_min(smallest_output).log(); }
   std::vector<double> margins_on(AuditSet set);  // one for each example
-  std::vector<bool> correct_on(AuditSet set);
   double mean_cohort_margin();
   // With the noise of the weights, at their mean; only for models that have noise.
   const SeparateAnswers& answers(AuditSet set);
@@ -88,6 +88,11 @@ std::vector<Measure> bound_measures(const AuditData& data, const AuditOptions& o
 nlohmann::json audit_curves(const AuditData& data, const AuditOptions& options,
                             Observation& subject, Observation& original,
                             const std::vector<Observation*>& references);
+
+// What shadow models show, with the chance that models without any difference set themselves as the
+// yardstick in place of retrained references.
+std::vector<JudgedReadout> judge_shadows(const AuditData& data, const AuditOptions& options,
+                                         Observation& subject, const ShadowMargins& shadows);
 
 bool asked_for(const AuditOptions& options, const std::string& group);
 

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numbers>
 #include <numeric>
 
 #include "pumice/core/error.h"
@@ -20,12 +21,20 @@ void check_confidence(double confidence) {
   }
 }
 
-// Between the two nearest of the sorted values; `probability` in [0, 1].
-double quantile(const std::vector<double>& sorted, double probability) {
-  const double place = probability * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+// P(|T| <= t), by the finite sum for whole degrees of freedom: with θ = arctan(t/√ν) it is
+// sin θ (1 + 1/2 cos²θ + 1·3/(2·4) cos⁴θ + …) for even ν and
+// 2/π (θ + sin θ (cos θ + 2/3 cos³θ + 2·4/(3·5) cos⁵θ + …)) for odd ν, up to the power ν − 2.
+double student_within(double t, std::int64_t degrees) {
+  const double angle = std::atan(t / std::sqrt(static_cast<double>(degrees)));
+  const double cosine = std::cos(angle);
+  const bool odd = degrees % 2 == 1;
+  double term = odd ? cosine : 1, sum = 0;
+  for (std::int64_t power = odd ? 1 : 0; power <= degrees - 2; power += 2) {
+    sum += term;
+    term *= cosine * cosine * static_cast<double>(power + 1) / static_cast<double>(power + 2);
+  }
+  sum *= std::sin(angle);
+  return odd ? 2 / std::numbers::pi * (angle + sum) : sum;
 }
 
 }  // namespace
@@ -68,6 +77,25 @@ nlohmann::json to_json(const Readout& readout) {
 double normal_quantile(double probability) {
   assert(probability > 0 && probability < 1);
   return at::special_ndtri(at::scalar_tensor(probability, at::kDouble)).item<double>();
+}
+
+double student_quantile(double probability, std::int64_t degrees) {
+  assert(probability > 0 && probability < 1 && degrees >= 1);
+  const double within = std::abs(2 * probability - 1);
+  double low = 0, high = 1;
+  while (student_within(high, degrees) < within) high *= 2;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (low + high) / 2;
+    (student_within(middle, degrees) < within ? low : high) = middle;
+  }
+  return probability < 0.5 ? -low : low;
+}
+
+double quantile(const std::vector<double>& sorted, double probability) {
+  const double place = probability * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
 }
 
 Interval wilson_interval(std::int64_t successes, std::int64_t trials, double confidence) {

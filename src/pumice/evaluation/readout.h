@@ -67,5 +67,9 @@ Readout mean_readout(std::string name, std::string unit, std::string definition,
                      const BootstrapOptions& options = {});
 
 double normal_quantile(double probability);  // Φ⁻¹, for 0 < probability < 1
+// Of Student's distribution with that many degrees of freedom, >= 1; 0 < probability < 1.
+double student_quantile(double probability, std::int64_t degrees);
+// Of a sample, interpolated between the two nearest of its sorted values; probability in [0, 1].
+double quantile(const std::vector<double>& sorted, double probability);
 
 }  // namespace pumice
