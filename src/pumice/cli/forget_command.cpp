@@ -333,7 +333,7 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
                 "loss");
     print_errors("before", before);
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (results[i].sample.flat.defined()) print_errors(results[i].method.c_str(), after[i]);
+      if (results[i].sample.flat.defined()) print_errors(results[i].summary.method.c_str(), after[i]);
     }
     for (const Scrubbed& result : results) {
       std::printf("%s\n",
