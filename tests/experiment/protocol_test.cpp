@@ -115,8 +115,7 @@ TEST(Protocol, ValuesOutOfRangeAreToldWithTheirLineAndTheRule) {
   EXPECT_EQ(refused("count = 25", "count = 0"), "p/demo.toml:19: count = 0, must be >= 1");
   EXPECT_EQ(refused("count = 25", "count = 101"),
             "p/demo.toml:19: count = 101, must be <= 100, the examples of a class");
-  EXPECT_EQ(refused("[1e-8, 1e-7]", "[1e-8, 0]"),
-            "p/demo.toml:41: tradeoff: 0, must be > 0");
+  EXPECT_EQ(refused("[1e-8, 1e-7]", "[1e-8, 0]"), "p/demo.toml:41: tradeoff: 0, must be > 0");
   EXPECT_EQ(refused("seeds = [1, 2]", "seeds = [1, 1]"), "p/demo.toml:2: seeds: 1 is there twice");
   EXPECT_EQ(refused("\"2G\"", "\"much\""),
             "p/demo.toml:3: memory = 'much', must be a size such as 2G");
@@ -170,8 +169,7 @@ TEST(Protocol, TextThatIsNotTomlIsToldWithItsLine) {
 
 TEST(Protocol, TheShippedOnesAreReadable) {
   std::int64_t count = 0;
-  for (const auto& file :
-       std::filesystem::directory_iterator(PUMICE_SOURCE_DIR "/protocols")) {
+  for (const auto& file : std::filesystem::directory_iterator(PUMICE_SOURCE_DIR "/protocols")) {
     const Protocol protocol = read_protocol(file.path());
     EXPECT_FALSE(protocol.title.empty()) << file.path();
     EXPECT_EQ(protocol.cohort_size, 25) << file.path();

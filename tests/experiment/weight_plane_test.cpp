@@ -31,8 +31,8 @@ TEST(PrincipalPlane, AgreesWithTheSingularValuesOfTheCentredPoints) {
     EXPECT_NEAR(std::abs(principal.plane.axes[k].dot(vt[k]).item<double>()), 1, 1e-10);
   }
   EXPECT_TRUE(principal.plane.origin.allclose(matrix.mean(0), 0, 1e-12));
-  EXPECT_TRUE(
-      principal.plane.axes.mm(principal.plane.axes.t()).allclose(at::eye(2, at::kDouble), 0, 1e-12));
+  EXPECT_TRUE(principal.plane.axes.mm(principal.plane.axes.t())
+                  .allclose(at::eye(2, at::kDouble), 0, 1e-12));
 }
 
 TEST(PrincipalPlane, ManyColumnsAreTheSameInBlocks) {
@@ -56,7 +56,9 @@ TEST(PrincipalPlane, FewOrCollinearPointsAreRefused) {
   EXPECT_EQ(refusal([] { principal_plane(random_points(2, 5)); }),
             "principal components: 2 points, must be >= 3");
   const at::Tensor one = at::ones({5});
-  EXPECT_EQ(refusal([&] { principal_plane({one, one * 2, one * 5}); }),
+  EXPECT_EQ(refusal([&] {
+              principal_plane({one, one * 2, one * 5});
+            }),
             "principal components: the points lie on a line, must span a plane");
 }
 
@@ -109,8 +111,7 @@ TEST(LossLandscape, LossesAreThoseOfTheClosedForm) {
   const Weights from{layout, torch::zeros({4})};
   const Weights to{layout, torch::tensor({1.0F, 0.0F, 2.0F, 0.0F})};  // w·x = 2
   const std::vector<double> losses = losses_along(model, from, to, {-0.5, 0, 1, 1.5}, examples);
-  for (const auto& [place, position] :
-       {std::pair{0, -0.5}, {1, 0.0}, {2, 1.0}, {3, 1.5}}) {
+  for (const auto& [place, position] : {std::pair{0, -0.5}, {1, 0.0}, {2, 1.0}, {3, 1.5}}) {
     EXPECT_NEAR(losses[static_cast<std::size_t>(place)], std::log1p(std::exp(-2 * position)), 1e-6);
   }
 

@@ -28,11 +28,12 @@ Json ablation(RunContext& context, const MethodOptions& options, const std::stri
     return evaluate(task.model, scrubbed.sample, dataset, task.normalization).error;
   };
   const at::Tensor inputs = network_inputs(cohort.images, task.normalization);
+  const at::Tensor own = softmax_outputs(task.model, scrubbed.sample, inputs);
   double distance = 0;
   for (const Weights& reference : references) {
-    distance +=
-        activation_distances(task.model, scrubbed.sample, reference, inputs).mean().item<double>() /
-        static_cast<double>(references.size());
+    const at::Tensor theirs = softmax_outputs(task.model, reference, inputs);
+    distance += activation_distances(own, theirs).mean().item<double>() /
+                static_cast<double>(references.size());
   }
   json.update({{"cohort_error", error(cohort)},
                {"retain_error", error(subset(task.train, task.split.retain))},
