@@ -199,7 +199,7 @@ TEST(Audit, WithoutReferencesNumbersStandAndVerdictsCannotBeTold) {
 TEST(Audit, WithoutNoiseBoundsAreInfiniteAndSayWhy) {
   const Story& story = Story::once();
   AuditTask task = story.task(2);
-  for (AuditedModel& reference : task.references) reference.distribution.variance = {};
+  for (AuditedModel& reference : task.references) reference.distribution.variance.reset();
   const AuditReport report = Audit(task, {.groups = {"bounds", "adversary"}})
                                  .judge("model", without_noise(story.model, story.retrained[2]));
   for (const char* id : {"white_box", "black_box_cohort", "joint_cohort", "adversarial_query"}) {

@@ -87,14 +87,15 @@ Readout without_reference(const Measure& measure) {
           .reason = "there is no retrained model to compare with"};
 }
 
-// Distances and bounds have no natural unit; a quarter of what retrained models differ by
-// themselves is not worth a verdict.
+// For distances and bounds, a quarter of what retrained models differ by themselves is not worth a
+// verdict either.
 constexpr double share_of_floor = 0.25;
 
 double resolution_of(const Measure& measure, const std::vector<double>& references) {
   if (!measure.against_references || references.empty()) return measure.resolution;
   const double sum = std::accumulate(references.begin(), references.end(), 0.0);
-  return share_of_floor * std::abs(sum) / static_cast<double>(references.size());
+  return std::max(measure.resolution,
+                  share_of_floor * std::abs(sum) / static_cast<double>(references.size()));
 }
 
 }  // namespace

@@ -51,6 +51,7 @@ Measure white_box_measure() {
           .group = "bounds",
           .side = LeakSide::above,
           .against_references = true,
+          .resolution = 0.01,
           .read = [](Observation& model, const References& references) {
             Divergences bounds;
             for (const Observation* reference : references) {
@@ -83,6 +84,7 @@ Measure black_box_measure(AuditSet set, const AuditOptions& options) {
           .group = "bounds",
           .side = LeakSide::above,
           .against_references = true,
+          .resolution = 0.01,
           .read = [set, floor = options.floor, bootstrap = options.bootstrap](
                       Observation& model, const References& references) {
             std::vector<Divergences> by_reference;
@@ -112,6 +114,7 @@ Measure joint_measure(const AuditData& data, const AuditOptions& options) {
       .group = "bounds",
       .side = LeakSide::above,
       .against_references = true,
+      .resolution = 0.01,
       .read = [queries, floor = options.floor](Observation& model, const References& references) {
         Divergences bounds;
         for (Observation* reference : references) {
@@ -203,6 +206,7 @@ std::vector<Measure> bound_measures(const AuditData& data, const AuditOptions& o
                       .group = "adversary",
                       .side = LeakSide::above,
                       .against_references = true,
+                      .resolution = 0.01,
                       .read = [&data, &options](Observation& model, const References& references) {
                         return adversarial_readout(data, options, model, *references.front());
                       }});

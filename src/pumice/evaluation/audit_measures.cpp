@@ -118,6 +118,7 @@ void add_distances(std::vector<Measure>& measures, const AuditOptions& options) 
                         .group = "distance",
                         .side_by_cohort = set == AuditSet::cohort,
                         .against_references = true,
+                        .resolution = 0.01,
                         .read = [set, bootstrap = options.bootstrap](Observation& model,
                                                                      const References& references) {
                           at::Tensor sum;
@@ -138,6 +139,7 @@ Measure tug_of_war_measure(const AuditData& data) {
           .group = "utility",
           .side_by_cohort = true,
           .against_references = true,
+          .resolution = 0.01,
           .read = [&data](Observation& model, const References& references) {
             std::vector<SetAnswers> answers;
             for (const AuditSet set : audit_sets) {

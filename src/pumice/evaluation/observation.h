@@ -72,7 +72,7 @@ struct Measure {
   LeakSide side = LeakSide::below;
   bool side_by_cohort = false;  // a distance has no side of its own: that of the cohort's margin
   bool against_references = false;  // a retrained model is then read against the other ones
-  double resolution = 0;            // of the value, where it does not depend on references
+  double resolution = 0;            // smaller differences are not worth a verdict
   // `references` is empty unless against_references.
   std::function<Readout(Observation& model, const std::vector<Observation*>& references)> read;
 };
