@@ -21,6 +21,7 @@ void add_data_command(CLI::App& app);
 void add_train_command(CLI::App& app);
 void add_kernel_command(CLI::App& app);
 void add_forget_command(CLI::App& app);
+void add_report_command(CLI::App& app);
 
 // --data, --test, --classes, --per-class, --test-per-class, --validation-per-class, --image-size,
 // --channels: the same everywhere. Seeds are the command's own.

@@ -85,6 +85,7 @@ int run(int argument_count, char** arguments) {
   add_train_command(app);
   add_kernel_command(app);
   add_forget_command(app);
+  add_report_command(app);
 
   try {
     app.parse(argument_count, arguments);

@@ -1,0 +1,231 @@
+// Figures from the curves of audits.
+#include <map>
+#include <set>
+
+#include "pumice/core/error.h"
+#include "pumice/report/figures.h"
+#include "pumice/report/mean_curve.h"
+
+namespace pumice::report {
+namespace {
+
+struct Part {
+  const char* key;
+  const char* name;
+  int style;
+};
+// The three sets of examples, styled alike in every figure.
+constexpr std::array<Part, 3> sets{Part{"cohort", "cohort", 6}, Part{"retain", "retained", 5},
+                                   Part{"test", "test", 1}};
+
+const Json& curve_of(const Trial& trial, const char* name) {
+  return part(part(trial.audit, "curves"), name);
+}
+
+std::string runs_note(std::size_t left_out) {
+  return text(left_out, " runs were left out: their positions differ from the first run's.");
+}
+
+Drawing path_drawing(const Subject& subject) {
+  Drawing drawing{
+      .name = subject.label,
+      .data = {{"x", {{"label", "position α on the way from w(D) to the scrubbed weights"}}},
+               {"y", {{"label", "L1 distance to the retrained models"}, {"zero", true}}},
+               {"series", Json::array()}},
+      .table = {{"examples", "position", "distance", "standard deviation"}, {}}};
+  for (const Part& set : sets) {
+    MeanCurve curve;
+    Spread floor;
+    for (const Trial& trial : subject.trials) {
+      const Json& path = curve_of(trial, "path");
+      if (!path.contains("positions") || !path.contains(set.key)) continue;
+      curve.add(path.at("positions"), path.at(set.key));
+      if (part(path, "floor").contains(set.key)) floor.add(number_of(path.at("floor").at(set.key)));
+    }
+    if (curve.empty()) continue;
+    if (curve.left_out) drawing.notes.push_back(runs_note(curve.left_out));
+    drawing.data["series"].push_back(series_of(set.name, set.style, curve));
+    for (std::size_t i = 0; i < curve.x.size(); ++i) {
+      drawing.table.rows.push_back({set.name, curve.x[i], json_of(mean_or_infinite(curve.y[i])),
+                                    curve.y[i].deviation().value_or(0)});
+    }
+    if (const auto level = floor.mean()) {
+      drawing.data["levels"].push_back(
+          {{"name", text("floor, ", set.name)}, {"style", set.style}, {"y", *level}});
+      drawing.table.rows.push_back(
+          {text("floor, ", set.name), Json(), *level, floor.deviation().value_or(0)});
+    }
+  }
+  return drawing;
+}
+
+Json roc_series(const std::string& name, int style, const Json& curve, FigureTable& table) {
+  MeanCurve points;
+  points.add(curve.at("false_positive_rate"), curve.at("true_positive_rate"));
+  for (std::size_t i = 0; i < points.x.size(); ++i) {
+    table.rows.push_back({name, points.x[i], json_of(mean_or_infinite(points.y[i]))});
+  }
+  return series_of(name, style, points);
+}
+
+}  // namespace
+
+Figures path_figures(const std::vector<Subject>& subjects) {
+  Figure figure{
+      .id = "path",
+      .kind = "lines",
+      .title = "Distance along the scrubbing direction",
+      .caption =
+          "How far the answers are from those of retrained models on the way from the original "
+          "(0) to the scrubbed weights (1). Dashed: the floor, the distance of retrained models "
+          "to each other; a good scrub ends there for the cohort and stays there elsewhere.",
+      .drawings = {}};
+  for (const Subject& subject : subjects) {
+    Drawing drawing = path_drawing(subject);
+    if (!drawing.data["series"].empty()) figure.drawings.push_back(drawing);
+  }
+  return figure.drawings.empty() ? Figures{} : Figures{figure};
+}
+
+Figures roc_figures(const std::vector<Subject>& subjects) {
+  Figure figure{.id = "roc",
+                .kind = "lines",
+                .title = "Telling the cohort from unseen examples",
+                .caption =
+                    "ROC of the margin attack: share of the cohort found against share of test "
+                    "examples wrongly called members. The diagonal is guessing; a good scrub "
+                    "lies where the retrained model does.",
+                .drawings = {}};
+  std::vector<std::string> runs;
+  std::map<std::string, Drawing> drawings;
+  for (const Subject& subject : subjects) {
+    for (const Trial& trial : subject.trials) {
+      const Json& curve = curve_of(trial, "roc");
+      if (!curve.contains("false_positive_rate")) continue;
+      if (!drawings.contains(trial.run)) {
+        runs.push_back(trial.run);
+        Drawing& made = drawings[trial.run];
+        made.name = trial.run;
+        made.table.columns = {"model", "false positive rate", "true positive rate"};
+        made.data = {{"x", {{"label", "false positive rate"}, {"from", 0}, {"to", 1}}},
+                     {"y", {{"label", "true positive rate"}, {"from", 0}, {"to", 1}}},
+                     {"square", true},
+                     {"diagonal", true},
+                     {"series", Json::array()}};
+        for (const auto& [key, name, style] :
+             {Part{"original", "original", original_style},
+              Part{"reference", "retrained (reference)", retrain_style}}) {
+          if (curve.contains(key)) {
+            made.data["series"].push_back(roc_series(name, style, curve.at(key), made.table));
+          }
+        }
+      }
+      // Both are there already, as every audit's own comparison.
+      if ((subject.name == "original" && curve.contains("original")) || subject.name == "retrain") {
+        continue;
+      }
+      Drawing& drawing = drawings[trial.run];
+      drawing.data["series"].push_back(
+          roc_series(subject.label, subject.style, curve, drawing.table));
+    }
+  }
+  for (const std::string& run : runs) figure.drawings.push_back(drawings[run]);
+  return figure.drawings.empty() ? Figures{} : Figures{figure};
+}
+
+Figures entropy_figures(const std::vector<Subject>& subjects) {
+  Figure figure{.id = "entropies",
+                .kind = "histogram",
+                .title = "How sure the model is",
+                .caption =
+                    "Entropy of the class probabilities, share of each set; all runs together. A "
+                    "forgotten cohort looks like the test examples, a remembered one like the "
+                    "retained ones.",
+                .drawings = {}};
+  for (const Subject& subject : subjects) {
+    Drawing drawing{.name = subject.label,
+                    .data = {{"x", {{"label", "entropy of the answer, nats"}}}},
+                    .table = {{"examples", "from", "to", "count"}, {}}};
+    std::map<std::string, std::vector<double>> counts;
+    Json edges;
+    std::size_t left_out = 0;
+    for (const Trial& trial : subject.trials) {
+      const Json& entropies = curve_of(trial, "entropies");
+      if (!entropies.contains("edges")) continue;
+      if (edges.is_null()) edges = entropies.at("edges");
+      if (edges != entropies.at("edges")) {
+        ++left_out;
+        continue;
+      }
+      for (const Part& set : sets) {
+        if (!entropies.contains(set.key)) continue;
+        const auto more = entropies.at(set.key).get<std::vector<double>>();
+        if (more.size() + 1 != edges.size())
+          fail("entropies: ", more.size(), " counts for ", edges.size(), " edges");
+        std::vector<double>& sum = counts[set.key];
+        sum.resize(more.size());
+        for (std::size_t i = 0; i < more.size(); ++i) sum[i] += more[i];
+      }
+    }
+    if (counts.empty()) continue;
+    if (left_out) drawing.notes.push_back(runs_note(left_out));
+    drawing.data["edges"] = edges;
+    drawing.data["series"] = Json::array();
+    for (const Part& set : {sets[1], sets[2], sets[0]}) {
+      if (!counts.contains(set.key)) continue;
+      drawing.data["series"].push_back(
+          {{"name", set.name}, {"style", set.style}, {"counts", counts[set.key]}});
+      for (std::size_t i = 0; i < counts[set.key].size(); ++i) {
+        drawing.table.rows.push_back({set.name, edges[i], edges[i + 1], counts[set.key][i]});
+      }
+    }
+    figure.drawings.push_back(drawing);
+  }
+  return figure.drawings.empty() ? Figures{} : Figures{figure};
+}
+
+Figures query_figures(const std::vector<Subject>& subjects) {
+  Figure figure{.id = "queries",
+                .kind = "lines",
+                .title = "What several answers tell together",
+                .caption =
+                    "Upper bound on the information about the cohort in the answers to this many "
+                    "queries; mean over runs. The floor is what a retrained model would show.",
+                .drawings = {}};
+  figure.caption =
+      "Upper bound on the information about the cohort in the joint answers to this many "
+      "queries, mean over runs; lower is better, and a line that flattens has little more "
+      "to tell.";
+  Drawing drawing{.name = {},
+                  .data = {{"x", {{"label", "queries"}}},
+                           {"y", {{"label", "nats"}, {"scale", "log"}}},
+                           {"series", Json::array()}},
+                  .table = {{"model", "queries", "nats", "standard deviation"}, {}}};
+  for (const Subject& subject : subjects) {
+    MeanCurve curve;
+    for (const Trial& trial : subject.trials) {
+      const Json& bounds = curve_of(trial, "bounds_by_queries");
+      if (bounds.contains("queries")) curve.add(bounds.at("queries"), bounds.at("nats"));
+    }
+    if (curve.empty()) continue;
+    if (curve.left_out) drawing.notes.push_back(runs_note(curve.left_out));
+    std::size_t infinite = 0;
+    for (std::size_t i = 0; i < curve.x.size(); ++i) {
+      infinite += curve.y[i].infinite > 0;
+      drawing.table.rows.push_back({subject.label, curve.x[i],
+                                    json_of(mean_or_infinite(curve.y[i])),
+                                    curve.y[i].deviation().value_or(0)});
+    }
+    if (infinite) {
+      drawing.notes.push_back(text(subject.label, ": infinite at ", infinite, " of ",
+                                   curve.x.size(),
+                                   " numbers of queries (without noise no bound is finite)."));
+    }
+    drawing.data["series"].push_back(series_of(subject.label, subject.style, curve));
+  }
+  if (drawing.data["series"].empty()) return {};
+  figure.drawings = {drawing};
+  return {figure};
+}
+
+}  // namespace pumice::report
