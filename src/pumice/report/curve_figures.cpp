@@ -1,6 +1,6 @@
 // Figures from the curves of audits.
+#include <array>
 #include <map>
-#include <set>
 
 #include "pumice/core/error.h"
 #include "pumice/report/figures.h"
@@ -68,6 +68,73 @@ Json roc_series(const std::string& name, int style, const Json& curve, FigureTab
   return series_of(name, style, points);
 }
 
+// Counts of all runs with the same edges as the first.
+struct PooledEntropies {
+  Json edges;
+  std::map<std::string, std::vector<double>> counts;
+  std::size_t left_out = 0;
+
+  void add(const Json& entropies) {
+    if (!entropies.contains("edges")) return;
+    if (edges.is_null()) edges = entropies.at("edges");
+    if (edges != entropies.at("edges")) {
+      ++left_out;
+      return;
+    }
+    for (const Part& set : sets) {
+      if (!entropies.contains(set.key)) continue;
+      const auto more = entropies.at(set.key).get<std::vector<double>>();
+      if (more.size() + 1 != edges.size()) {
+        fail("entropies: ", more.size(), " counts for ", edges.size(), " edges, must be one less");
+      }
+      std::vector<double>& sum = counts[set.key];
+      sum.resize(more.size());
+      for (std::size_t i = 0; i < more.size(); ++i) sum[i] += more[i];
+    }
+  }
+};
+
+Drawing entropy_drawing(const Subject& subject) {
+  PooledEntropies pooled;
+  for (const Trial& trial : subject.trials) pooled.add(curve_of(trial, "entropies"));
+  Drawing drawing{.name = subject.label,
+                  .data = Json::object(),
+                  .table = {{"examples", "from", "to", "count"}, {}}};
+  if (pooled.counts.empty()) return drawing;
+  if (pooled.left_out) drawing.notes.push_back(runs_note(pooled.left_out));
+  drawing.data = {{"x", {{"label", "entropy of the answer, nats"}}},
+                  {"edges", pooled.edges},
+                  {"series", Json::array()}};
+  for (const Part& set : {sets[1], sets[2], sets[0]}) {
+    if (!pooled.counts.contains(set.key)) continue;
+    const std::vector<double>& counts = pooled.counts[set.key];
+    drawing.data["series"].push_back(
+        {{"name", set.name}, {"style", set.style}, {"counts", counts}});
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      drawing.table.rows.push_back({set.name, pooled.edges[i], pooled.edges[i + 1], counts[i]});
+    }
+  }
+  return drawing;
+}
+
+// The two that every audit brings along for comparison.
+Drawing roc_drawing(const std::string& run, const Json& curve) {
+  Drawing drawing{.name = run,
+                  .data = {{"x", {{"label", "false positive rate"}, {"from", 0}, {"to", 1}}},
+                           {"y", {{"label", "true positive rate"}, {"from", 0}, {"to", 1}}},
+                           {"square", true},
+                           {"diagonal", true},
+                           {"series", Json::array()}},
+                  .table = {{"model", "false positive rate", "true positive rate"}, {}}};
+  for (const auto& [key, name, style] :
+       {Part{"original", "original", original_style},
+        Part{"reference", "retrained (reference)", retrain_style}}) {
+    if (!curve.contains(key)) continue;
+    drawing.data["series"].push_back(roc_series(name, style, curve.at(key), drawing.table));
+  }
+  return drawing;
+}
+
 }  // namespace
 
 Figures path_figures(const std::vector<Subject>& subjects) {
@@ -80,7 +147,8 @@ Figures path_figures(const std::vector<Subject>& subjects) {
           "(0) to the scrubbed weights (1). Dashed: the floor, the distance of retrained models "
           "to each other; a good scrub ends there for the cohort and stays there elsewhere.",
       .drawings = {}};
-  for (const Subject& subject : subjects) {
+  for (const Subject& subject : most_telling_first(subjects)) {
+    if (subject.name == "original") continue;  // has not moved
     Drawing drawing = path_drawing(subject);
     if (!drawing.data["series"].empty()) figure.drawings.push_back(drawing);
   }
@@ -104,26 +172,11 @@ Figures roc_figures(const std::vector<Subject>& subjects) {
       if (!curve.contains("false_positive_rate")) continue;
       if (!drawings.contains(trial.run)) {
         runs.push_back(trial.run);
-        Drawing& made = drawings[trial.run];
-        made.name = trial.run;
-        made.table.columns = {"model", "false positive rate", "true positive rate"};
-        made.data = {{"x", {{"label", "false positive rate"}, {"from", 0}, {"to", 1}}},
-                     {"y", {{"label", "true positive rate"}, {"from", 0}, {"to", 1}}},
-                     {"square", true},
-                     {"diagonal", true},
-                     {"series", Json::array()}};
-        for (const auto& [key, name, style] :
-             {Part{"original", "original", original_style},
-              Part{"reference", "retrained (reference)", retrain_style}}) {
-          if (curve.contains(key)) {
-            made.data["series"].push_back(roc_series(name, style, curve.at(key), made.table));
-          }
-        }
+        drawings[trial.run] = roc_drawing(trial.run, curve);
       }
       // Both are there already, as every audit's own comparison.
-      if ((subject.name == "original" && curve.contains("original")) || subject.name == "retrain") {
-        continue;
-      }
+      if (subject.name == "original" && curve.contains("original")) continue;
+      if (subject.name == "retrain" && curve.contains("reference")) continue;
       Drawing& drawing = drawings[trial.run];
       drawing.data["series"].push_back(
           roc_series(subject.label, subject.style, curve, drawing.table));
@@ -142,60 +195,23 @@ Figures entropy_figures(const std::vector<Subject>& subjects) {
                     "forgotten cohort looks like the test examples, a remembered one like the "
                     "retained ones.",
                 .drawings = {}};
-  for (const Subject& subject : subjects) {
-    Drawing drawing{.name = subject.label,
-                    .data = {{"x", {{"label", "entropy of the answer, nats"}}}},
-                    .table = {{"examples", "from", "to", "count"}, {}}};
-    std::map<std::string, std::vector<double>> counts;
-    Json edges;
-    std::size_t left_out = 0;
-    for (const Trial& trial : subject.trials) {
-      const Json& entropies = curve_of(trial, "entropies");
-      if (!entropies.contains("edges")) continue;
-      if (edges.is_null()) edges = entropies.at("edges");
-      if (edges != entropies.at("edges")) {
-        ++left_out;
-        continue;
-      }
-      for (const Part& set : sets) {
-        if (!entropies.contains(set.key)) continue;
-        const auto more = entropies.at(set.key).get<std::vector<double>>();
-        if (more.size() + 1 != edges.size())
-          fail("entropies: ", more.size(), " counts for ", edges.size(), " edges");
-        std::vector<double>& sum = counts[set.key];
-        sum.resize(more.size());
-        for (std::size_t i = 0; i < more.size(); ++i) sum[i] += more[i];
-      }
-    }
-    if (counts.empty()) continue;
-    if (left_out) drawing.notes.push_back(runs_note(left_out));
-    drawing.data["edges"] = edges;
-    drawing.data["series"] = Json::array();
-    for (const Part& set : {sets[1], sets[2], sets[0]}) {
-      if (!counts.contains(set.key)) continue;
-      drawing.data["series"].push_back(
-          {{"name", set.name}, {"style", set.style}, {"counts", counts[set.key]}});
-      for (std::size_t i = 0; i < counts[set.key].size(); ++i) {
-        drawing.table.rows.push_back({set.name, edges[i], edges[i + 1], counts[set.key][i]});
-      }
-    }
-    figure.drawings.push_back(drawing);
+  for (const Subject& subject : most_telling_first(subjects)) {
+    const Drawing drawing = entropy_drawing(subject);
+    if (drawing.data.contains("edges")) figure.drawings.push_back(drawing);
   }
   return figure.drawings.empty() ? Figures{} : Figures{figure};
 }
 
 Figures query_figures(const std::vector<Subject>& subjects) {
-  Figure figure{.id = "queries",
-                .kind = "lines",
-                .title = "What several answers tell together",
-                .caption =
-                    "Upper bound on the information about the cohort in the answers to this many "
-                    "queries; mean over runs. The floor is what a retrained model would show.",
-                .drawings = {}};
-  figure.caption =
-      "Upper bound on the information about the cohort in the joint answers to this many "
-      "queries, mean over runs; lower is better, and a line that flattens has little more "
-      "to tell.";
+  Figure figure{
+      .id = "queries",
+      .kind = "lines",
+      .title = "What several answers tell together",
+      .caption =
+          "Upper bound on the information about the cohort in the joint answers to this many "
+          "queries, mean over runs; lower is better, and a line that flattens has little more "
+          "to tell.",
+      .drawings = {}};
   Drawing drawing{.name = {},
                   .data = {{"x", {{"label", "queries"}}},
                            {"y", {{"label", "nats"}, {"scale", "log"}}},

@@ -59,11 +59,17 @@ std::string plain(double value) {
 }
 
 std::string with_deviation(double mean, double deviation) {
+  if (deviation < 1e-9 * std::abs(mean)) deviation = 0;  // equal values, rounded
   if (needs_powers(mean) || (deviation != 0 && needs_powers(deviation))) {
     return scientific(mean) + " ± " + scientific(deviation);
   }
   if (deviation == 0) return plain(mean) + " ± 0";
-  const int decimals = decimals_for(deviation, 2);
+  // Two digits of the deviation if it begins with 1 or 2, else one; but no more of the mean than
+  // three, unless the deviation would vanish.
+  const int first = static_cast<int>(scientific(deviation)[0] - '0');
+  const int wanted = decimals_for(deviation, first < 3 ? 2 : 1);
+  const int decimals =
+      std::max(std::min(wanted, decimals_for(mean, 3)), decimals_for(deviation, 1));
   return fixed(mean, decimals) + " ± " + fixed(deviation, decimals);
 }
 

@@ -109,13 +109,16 @@ std::string one_verdict_html(const SubjectVerdict& verdict) {
               escaped(verdict.sentence), "</p></div>\n");
 }
 
-std::string verdicts_html(const std::vector<SubjectVerdict>& verdicts) {
+std::string verdicts_html(const ReportSummary& summary) {
+  const std::vector<SubjectVerdict>& verdicts = summary.verdicts;
   if (verdicts.empty()) return {};
   if (verdicts.size() == 1) return "<h3>Verdict</h3>" + one_verdict_html(verdicts.front());
-  std::string out =
-      "<h3>Verdicts</h3><p class=\"caption\">The worst of all runs, and how often each was "
-      "given.</p>"
-      "<ul class=\"verdicts\">\n";
+  std::string out = "<h3>Verdicts</h3>";
+  if (!summary.headline.empty())
+    out += text("<p class=\"headline\">", escaped(summary.headline), "</p>");
+  out +=
+      "<p class=\"caption\">For each: the worst verdict of all runs, and how often each was "
+      "given.</p><ul class=\"verdicts\">\n";
   std::set<std::string> words;
   for (const SubjectVerdict& each : verdicts) {
     words.insert(each.verdict);
@@ -131,7 +134,8 @@ std::string verdicts_html(const std::vector<SubjectVerdict>& verdicts) {
       }
       words.insert(count.verdict);
     }
-    out += text("</span><span class=\"why\">", escaped(each.sentence), "</span></li>\n");
+    out += text("</span><details><summary>why</summary><p class=\"why\">", escaped(each.sentence),
+                "</p></details></li>\n");
   }
   out += "</ul><dl class=\"words\">";
   for (const std::string& word : words) {
@@ -150,8 +154,13 @@ std::string repeat_html(const std::vector<RepeatItem>& items) {
   return out + "</dl>\n";
 }
 
-std::string part_html(const ReportPart& part) {
-  std::string out = text("<section id=\"", part.id, "\"><h2>", escaped(part.title),
+// A single part has the title of the whole page already.
+std::string heading_of(const ReportPart& part, const ReportView& view) {
+  return view.parts.size() == 1 ? "Results" : part.title;
+}
+
+std::string part_html(const ReportPart& part, const std::string& heading) {
+  std::string out = text("<section id=\"", part.id, "\"><h2>", escaped(heading),
                          "</h2><p class=\"caption\">From the ", escaped(part.kind), " record ",
                          escaped(part.file), ".</p>\n");
   for (const ReportTable& table : part.tables) out += table_html(table);
@@ -184,16 +193,16 @@ std::string body_html(const ReportView& view, const std::string& made_by) {
   std::string out = text("<header><p class=\"eyebrow\">Pumice report</p><h1>", escaped(view.title),
                          "</h1><nav aria-label=\"Contents\"><a href=\"#summary\">Summary</a>");
   for (const ReportPart& part : view.parts) {
-    out += text("<a href=\"#", part.id, "\">", escaped(part.title), "</a>");
+    out += text("<a href=\"#", part.id, "\">", escaped(heading_of(part, view)), "</a>");
   }
   if (!view.definitions.empty()) out += "<a href=\"#definitions\">Definitions</a>";
-  out += text("</nav></header>\n<main><section id=\"summary\"><h2>Summary</h2>\n",
-              list_html("What was asked", view.summary.asked),
-              list_html("What was done", view.summary.done), "<div class=\"answer\">",
-              verdicts_html(view.summary.verdicts), "</div>",
-              list_html("What was found", view.summary.found),
-              list_html("What is not proved", view.summary.not_proved), "</section>\n");
-  for (const ReportPart& part : view.parts) out += part_html(part);
+  out +=
+      text("</nav></header>\n<main><section id=\"summary\"><h2>Summary</h2>\n",
+           list_html("What was asked", view.summary.asked),
+           list_html("What was done", view.summary.done), "<div class=\"answer\">",
+           verdicts_html(view.summary), "</div>", list_html("What was found", view.summary.found),
+           list_html("What is not proved", view.summary.not_proved), "</section>\n");
+  for (const ReportPart& part : view.parts) out += part_html(part, heading_of(part, view));
   return out + definitions_html(view.definitions) +
          text("</main>\n<footer>Made by ", escaped(made_by),
               ". This file asks for nothing from any network.</footer>\n");

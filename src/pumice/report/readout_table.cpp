@@ -1,7 +1,6 @@
 #include "pumice/report/readout_table.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "pumice/core/error.h"
@@ -215,70 +214,6 @@ ReportTable run_table(const std::vector<Subject>& subjects) {
     }
   }
   return result;
-}
-
-std::vector<Figure> readout_figures(const ReadoutTable& table) {
-  std::vector<Figure> figures;
-  for (const ReadoutRow& row : table.rows) {
-    Json bars = Json::array();
-    Drawing drawing{.name = {},
-                    .data = {},
-                    .table = {{"model", "mean", "standard deviation", "runs", "low", "high"}, {}}};
-    for (std::size_t i = 0; i < row.cells.size(); ++i) {
-      const ReadoutCell& cell = row.cells[i];
-      if (cell.value.count() == 0) continue;
-      const ReadoutColumn& column = table.columns[i];
-      const auto mean = cell.value.mean();
-      const auto deviation = cell.value.deviation();
-      const bool single = cell.value.count() == 1 && cell.low && std::isfinite(*cell.high);
-      Json bar{{"label", column.label},
-               {"style", column.style},
-               {"text", spread_text(cell.value, row.unit)},
-               {"value", cell.value.infinite ? Json("infinite")
-                         : mean              ? Json(*mean)
-                                             : Json()}};
-      if (mean && deviation) bar["error"] = {*mean - *deviation, *mean + *deviation};
-      if (mean && single) bar["error"] = {*cell.low, *cell.high};
-      if (cell.value.infinite + cell.value.undefined > 0) {
-        drawing.notes.push_back(text(column.label, ": ", spread_text(cell.value, row.unit),
-                                     cell.reason.empty() ? "" : ", because " + cell.reason, "."));
-      }
-      if (cell.value.censored) {
-        drawing.notes.push_back(text(column.label,
-                                     ": at least one run stopped before the value was "
-                                     "reached, so this is a lower limit."));
-      }
-      drawing.table.rows.push_back({column.label, mean ? Json(*mean) : Json("infinite"),
-                                    deviation ? Json(*deviation) : Json(), cell.value.count(),
-                                    bar.contains("error") ? bar["error"][0] : Json(),
-                                    bar.contains("error") ? bar["error"][1] : Json()});
-      bars.push_back(bar);
-    }
-    if (bars.empty()) continue;
-    drawing.data = {{"bars", bars}, {"unit", row.unit}};
-    std::string green = "There is no green band: it takes two retrained models.";
-    if (row.band_low) {
-      drawing.data["band"] = {{"low", *row.band_low}, {"high", *row.band_high}};
-      drawing.table.rows.push_back({"retrained (band)", Json(), Json(), row.retrained.count(),
-                                    *row.band_low, *row.band_high});
-      green = table.runs > 1 ? "Green: mean ± standard deviation of the retrained models."
-                             : "Green: the retrained models' range, widened as the verdict does.";
-    }
-    std::string name = row.name;
-    if (!name.empty())
-      name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
-    figures.push_back(
-        {.id = "readout-" + row.id,
-         .kind = "bars",
-         .title = name,
-         .caption =
-             text(row.direction == "small"   ? "Small is good. "
-                  : row.direction == "large" ? "Large is good. "
-                                             : "As close to the green band as possible. ",
-                  green, table.runs > 1 ? " Whiskers: ± one standard deviation over runs." : ""),
-         .drawings = {drawing}});
-  }
-  return figures;
 }
 
 }  // namespace pumice::report

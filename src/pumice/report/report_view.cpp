@@ -178,7 +178,8 @@ Json to_json(const ReportView& view) {
   }
   return {{"title", view.title},
           {"summary",
-           {{"asked", view.summary.asked},
+           {{"headline", view.summary.headline},
+            {"asked", view.summary.asked},
             {"done", view.summary.done},
             {"found", view.summary.found},
             {"verdicts", verdicts},

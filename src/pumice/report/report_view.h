@@ -67,6 +67,7 @@ struct SubjectVerdict {
 
 // For a reader who decides, not computes.
 struct ReportSummary {
+  std::string headline;  // of an experiment: which methods got there
   std::vector<std::string> asked, done, found, not_proved;
   std::vector<SubjectVerdict> verdicts;
 };

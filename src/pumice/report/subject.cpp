@@ -87,6 +87,18 @@ std::vector<Subject> subjects_of(const Record& record) {
   return subjects;
 }
 
+std::vector<Subject> most_telling_first(std::vector<Subject> subjects) {
+  const auto rank = [](const Subject& subject) {
+    return subject.name == "consistent" ? 0
+           : subject.name == "retrain"  ? 2
+           : subject.name == "original" ? 3
+                                        : 1;
+  };
+  std::stable_sort(subjects.begin(), subjects.end(),
+                   [&](const Subject& a, const Subject& b) { return rank(a) < rank(b); });
+  return subjects;
+}
+
 std::string run_name(const Json& run, const Json& content) {
   const bool several = part(content, "request").value("cohorts", 1) > 1;
   return text("seed ", run.at("seed").get<std::int64_t>(),

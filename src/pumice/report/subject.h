@@ -25,6 +25,10 @@ struct Subject {
 // In the experiment's own order of methods; empty for a forget record.
 std::vector<Subject> subjects_of(const Record& record);
 
+// For figures of which one drawing is shown first: our own method, then the others, then what they
+// are compared with.
+std::vector<Subject> most_telling_first(std::vector<Subject> subjects);
+
 // The styles of the methods that everyone knows; others get those that are left, in turn.
 constexpr int original_style = 0, retrain_style = 3;
 

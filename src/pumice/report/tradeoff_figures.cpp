@@ -32,15 +32,31 @@ std::string reason_at(const Subject& subject, double noise) {
   return {};
 }
 
-std::string infinite_note(const Subject& subject, double noise) {
-  const std::string reason = reason_at(subject, noise);
-  return text(subject.label, ", noise ", number_text(noise), ": infinite information",
-              reason.empty() ? "" : ", because " + reason, "; not on the axis.");
-}
+// Subjects that have no place on the axis, by noise scale and reason: one note for all of them.
+class InfiniteNotes {
+ public:
+  void add(const Subject& subject, double noise) {
+    std::string& names = names_[{noise, reason_at(subject, noise)}];
+    names += (names.empty() ? "" : ", ") + subject.label;
+  }
+  std::vector<std::string> notes() const {
+    std::vector<std::string> out;
+    for (const auto& [where, names] : names_) {
+      out.push_back(text("Noise ", number_text(where.first), " (", names, "): infinite information",
+                         where.second.empty() ? "" : ", because " + where.second,
+                         "; not on the axis."));
+    }
+    return out;
+  }
+
+ private:
+  std::map<std::pair<double, std::string>, std::string> names_;
+};
 
 Figures error_figure(const std::vector<Subject>& subjects, const std::string& information_key,
                      const std::string& information, const std::string& error_key,
                      const std::string& examples) {
+  InfiniteNotes infinite;
   Drawing drawing{
       .name = {},
       .data = {{"x", {{"label", "remaining information, nats"}, {"scale", "log"}}},
@@ -57,7 +73,7 @@ Figures error_figure(const std::vector<Subject>& subjects, const std::string& in
       const double where = mean_or_infinite(spread), error = mean_or_infinite(errors[noise]);
       drawing.table.rows.push_back(
           {subject.label, noise, json_of(where), json_of(error), spread.count()});
-      if (spread.infinite) drawing.notes.push_back(infinite_note(subject, noise));
+      if (spread.infinite) infinite.add(subject, noise);
       x.push_back(json_of(where));
       y.push_back(json_of(error));
       labels.push_back("noise " + number_text(noise));
@@ -70,10 +86,12 @@ Figures error_figure(const std::vector<Subject>& subjects, const std::string& in
                                       {"labels", labels}});
   }
   if (drawing.data["series"].empty()) return {};
+  drawing.notes = infinite.notes();
   return {
       {.id = text("tradeoff-", information_key, "-", error_key),
        .kind = "lines",
-       .title = text("Error on ", examples, " against information in the ", information),
+       .title = text("Error on ", examples, " against information in the ", information,
+                     information_key == "white_box" ? " (white-box)" : " (black-box)"),
        .caption = text("Each point is one noise scale, mean over runs: more noise moves it to the "
                        "left (less to learn about the cohort from the ",
                        information, ") and up (more errors). Lower left is better."),
@@ -86,6 +104,7 @@ Drawing query_set_drawing(const Subject& subject) {
     const char* name;
     int style;
   };
+  InfiniteNotes infinite;
   Drawing drawing{.name = subject.label,
                   .data = {{"x", {{"label", "noise scale α"}, {"scale", "log"}}},
                            {"y", {{"label", "nats, mean over queries"}, {"scale", "log"}}},
@@ -103,13 +122,14 @@ Drawing query_set_drawing(const Subject& subject) {
       x.push_back(noise);
       y.push_back(json_of(nats));
       if (spread.infinite && set.style == 6) {
-        drawing.notes.push_back(infinite_note(subject, noise));
+        infinite.add(subject, noise);
       }
     }
     if (x.empty()) continue;
     drawing.data["series"].push_back(
         {{"name", set.name}, {"style", set.style}, {"x", x}, {"y", y}});
   }
+  drawing.notes = infinite.notes();
   return drawing;
 }
 
@@ -121,8 +141,8 @@ Figures tradeoff_figures(const std::vector<Subject>& subjects) {
     const char* key;
     const char* name;
   };
-  for (const Pair& information : {Pair{"white_box", "weights (white-box)"},
-                                  Pair{"black_box_cohort", "answers (black-box)"}}) {
+  for (const Pair& information :
+       {Pair{"white_box", "weights"}, Pair{"black_box_cohort", "answers"}}) {
     for (const Pair& error :
          {Pair{"retain_error", "retained examples"}, Pair{"test_error", "test examples"}}) {
       for (const Figure& figure :
@@ -139,7 +159,7 @@ Figures tradeoff_figures(const std::vector<Subject>& subjects) {
                   "asked about: cohort, retained or test. Answers about the cohort should tell "
                   "little more than others.",
               .drawings = {}};
-  for (const Subject& subject : subjects) {
+  for (const Subject& subject : most_telling_first(subjects)) {
     Drawing drawing = query_set_drawing(subject);
     if (!drawing.data["series"].empty()) sets.drawings.push_back(drawing);
   }

@@ -9,7 +9,7 @@ const row = 28;
 function axisOf(data) {
   const values = data.bars.map((bar) => bar.value).filter(isFiniteNumber);
   const positive = values.length > 1 && values.every((value) => value > 0);
-  const wide = positive && Math.max(...values) / Math.min(...values) > 50;
+  const wide = positive && Math.max(...values) / Math.min(...values) > 30;
   return wide ? { scale: "log", unit: data.unit } : { zero: true, unit: data.unit };
 }
 
@@ -46,22 +46,24 @@ function drawBar(svg, bar, y, { inside, left, right, log }) {
   addText(svg, left - 10, y + 4, shortened(bar.label, left - 12), "end").append("title").text(bar.label);
   if (bar.value === "infinite") {
     // An open end: the arrow leaves the axis.
-    svg.append("path").attr("class", "mark").attr("d", `M${left},${y}H${right - 2}m-7,-5l7,5l-7,5`)
-      .attr("fill", "none").attr("stroke", colour(bar.style)).attr("stroke-width", 2).attr("stroke-dasharray", "5 3");
-  } else if (isFiniteNumber(bar.value) && log) {
-    drawMarker(svg, bar.style, inside(bar.value), y, 70);
+    const stroke = (path) => path.attr("fill", "none").attr("stroke", colour(bar.style)).attr("stroke-width", 2);
+    stroke(svg.append("path").attr("class", "mark").attr("d", `M${left},${y}H${right - 4}`)).attr("stroke-dasharray", "5 3");
+    stroke(svg.append("path").attr("d", `M${right - 9},${y - 5}l7,5l-7,5`));
+  } else if (log) {
+    // Its marker is drawn last, over the whisker.
   } else if (isFiniteNumber(bar.value)) {
     const [a, b] = [inside(0), inside(bar.value)].sort((p, q) => p - q);
     svg.append("rect").attr("class", "mark").attr("x", a).attr("y", y - 8).attr("width", Math.max(1.5, b - a))
       .attr("height", 16).attr("fill", colour(bar.style)).attr("fill-opacity", 0.85).attr("rx", 1.5);
   }
-  if (bar.error && isFiniteNumber(bar.error[0]) && isFiniteNumber(bar.error[1])) {
+  if (bar.error && isFiniteNumber(bar.error[0]) && isFiniteNumber(bar.error[1]) && bar.error[0] < bar.error[1]) {
     const [low, high] = bar.error.map((value) => (log && value <= 0 ? left : inside(value)));
     svg.append("path").attr("d", `M${low},${y - 4}v8m0,-4H${high}m0,-4v8`)
       .attr("fill", "none").attr("stroke", "var(--paper)").attr("stroke-width", 4).attr("stroke-opacity", 0.7);
     svg.append("path").attr("class", "whisker").attr("d", `M${low},${y - 4}v8m0,-4H${high}m0,-4v8`)
       .attr("fill", "none").attr("stroke", "var(--ink)").attr("stroke-width", 1.3);
   }
+  if (log && isFiniteNumber(bar.value)) drawMarker(svg, bar.style, inside(bar.value), y, 80);
   addText(svg, right + 12, y + 4, bar.text);
 }
 

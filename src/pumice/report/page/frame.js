@@ -13,7 +13,7 @@ export function textWidth(text) {
 
 export const isFiniteNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
-const plain = format(".3~g");
+const plain = format(".3~r");
 export function numberText(value, unit) {
   if (!isFiniteNumber(value)) return String(value ?? "");
   if (unit === "share") return `${plain(100 * value)} %`;

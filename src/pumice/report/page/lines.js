@@ -5,7 +5,7 @@ import {
 } from "./frame.js";
 import { colour, dash, drawMarker } from "./style.js";
 
-const fewPoints = 25;
+const mostMarkers = 12;  // on one line, unless its points are the point
 
 function pointsOf(series, data) {
   const showable = (value, axis) => isFiniteNumber(value) && (axis.scale !== "log" || value > 0);
@@ -15,12 +15,10 @@ function pointsOf(series, data) {
 }
 
 function legendEntries(data) {
-  const entries = data.series.map((each) => ({ name: each.name, style: each.style, line: true, marker: withMarkers(each, data) }));
+  const entries = data.series.map((each) => ({ name: each.name, style: each.style, line: true, marker: true }));
   if (data.levels?.length) entries.push({ name: "floor", line: true, colour: "var(--muted)", dash: "3 4" });
   return entries;
 }
-
-const withMarkers = (series, data) => data.points || series.x.length < fewPoints;
 
 export function drawLines(data, width, label) {
   const height = data.square ? Math.min(width, 420) : Math.min(300, 0.75 * width);
@@ -64,8 +62,8 @@ function drawSeries(svg, series, points, x, y, data) {
   group.append("path").attr("class", "mark").attr("fill", "none").attr("stroke", colour(series.style))
     .attr("stroke-width", 2).attr("stroke-dasharray", dash(series.style)).attr("stroke-linejoin", "round")
     .attr("d", line().x((p) => x(p.x)).y((p) => y(p.y))(points) ?? "M0,0");
-  if (!withMarkers(series, data)) return;
-  for (const point of points) {
+  const step = data.points ? 1 : Math.ceil(points.length / mostMarkers);
+  for (const point of points.filter((_, i) => i % step === 0)) {
     drawMarker(group, series.style, x(point.x), y(point.y), 36).attr("class", "point").append("title")
       .text(`${series.name}${point.label ? `, ${point.label}` : ""}: ${numberText(point.x, data.x.unit)}, ${numberText(point.y, data.y.unit)}`);
   }

@@ -30,6 +30,13 @@ function corners(data) {
   return all;
 }
 
+// Height that the content asks for at equal units, within reason.
+function heightFor(data, inside, width) {
+  if (!data.equal) return Math.min(0.8 * width, 380);
+  const extent = (index) => Math.max(...inside.map((point) => point[index])) - Math.min(...inside.map((point) => point[index]));
+  return Math.min(Math.max(0.42 * width, 1.15 * width * (extent(1) / (extent(0) || 1))), 0.8 * width, 400);
+}
+
 // One unit is as long on both axes: the narrower domain is widened around its middle.
 function equalise(x, y) {
   const perPixel = (scale) => Math.abs((scale.domain()[1] - scale.domain()[0]) / (scale.range()[1] - scale.range()[0]));
@@ -72,8 +79,8 @@ function drawSurface(group, surface, x, y) {
 export function drawPlane(data, width, label, id) {
   const draft = makeSvg(1, 1, "");
   const top = drawLegend(draft, legendEntries(data), 0, width) + 26;
-  const bottom = top + Math.min(0.8 * width, 380);
   const inside = corners(data);
+  const bottom = top + heightFor(data, inside, width);
   const xs = data.surface ? data.surface.x : inside.map((point) => point[0]);
   const ys = data.surface ? data.surface.y : inside.map((point) => point[1]);
   let y = makeScale(data.y, ys, [bottom, top]);
@@ -87,7 +94,7 @@ export function drawPlane(data, width, label, id) {
     ? wrapped(`levels of the ${data.surface.label}: ${surfaceLevels(data.surface).map((level) => numberText(Number(level.toPrecision(2)))).join(", ")}`, width)
     : [];
   const axisHeight = bottomMargin(data.x, right - left);
-  const svg = makeSvg(width, bottom + axisHeight + 6 + 16 * note.length, label);
+  const svg = makeSvg(width, bottom + axisHeight + 6 + (note.length ? 8 : 0) + 16 * note.length, label);
   drawLegend(svg, legendEntries(data), 0, width);
   drawTopLabel(svg, data.y, top - 12);
   drawAxes(svg, x, y, data.x, data.y, { left, right, top, bottom });

@@ -4,11 +4,11 @@ import {
 } from "./d3.js";
 
 const markers = [symbolCircle, symbolSquare, symbolTriangle, symbolDiamond, symbolCross, symbolCircle, symbolStar, symbolWye];
-const dashes = [null, "7 3", "2 3", null, "1 4", null, "9 3 2 3", "4 4"];
+const dashes = [null, "7 3", "2 3", "12 4", "1 4", null, "9 3 2 3", "4 4"];
 
 export const colour = (style) => `var(--s${style})`;
 export const dash = (style) => dashes[style];
-export const marker = (style, size = 48) => symbol(markers[style], size)();
+export const marker = (style, size = 48) => symbol().type(markers[style]).size(size)();
 // Style 5 shares the circle of style 0; it is drawn hollow.
 export const hollow = (style) => style === 5;
 
