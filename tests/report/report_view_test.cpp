@@ -179,6 +179,8 @@ TEST(ReportSummary, SaysWhatIsNotProved) {
   const ReportSummary both = report_summary({forget, stored("audit")});
   EXPECT_FALSE(mentions(both.not_proved, "No audit was made"));
   EXPECT_FALSE(mentions(both.not_proved, "is none of those"));
+  EXPECT_TRUE(mentions(both.not_proved, "No audit of the model that was written by: ntk."));
+  EXPECT_TRUE(mentions(both.done, "is the one that method consistent wrote"));
   forget.record.content["methods"][1]["model"] = "blake2b:other";
   EXPECT_TRUE(mentions(report_summary({forget, stored("audit")}).not_proved,
                        "The audited model (blake2b:5c1f00aa) is none of those"));

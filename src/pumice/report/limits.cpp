@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "pumice/core/error.h"
@@ -112,23 +113,35 @@ void tell_references(std::size_t fewest, Sentences& out) {
 
 // Do the audits speak of the models that the forget records wrote?
 void tell_connection(const std::vector<ReportSource>& sources, Sentences& out) {
-  std::set<std::string> written, audited;
-  bool forgets = false, judged = false;
+  std::map<std::string, std::string> written;  // digest → method
+  std::set<std::string> audited;
+  bool judged = false;
   for (const ReportSource& source : sources) {
     const Json& content = source.record.content;
     if (source.record.kind == "forget") {
-      forgets = true;
-      for (const Json& method : content.at("methods")) written.insert(string_of(method, "model"));
+      for (const Json& method : content.at("methods")) {
+        if (method.contains("model"))
+          written[string_of(method, "model")] = string_of(method, "method");
+      }
     } else {
       judged = true;
       if (source.record.kind == "audit") audited.insert(string_of(content, "model"));
     }
   }
-  if (forgets && !judged) {
+  if (written.empty()) return;
+  if (!judged) {
     out.push_back("No audit was made: what is left in the changed model was not measured.");
+    return;
+  }
+  std::set<std::string> unseen;
+  for (const auto& [model, method] : written) {
+    if (!audited.contains(model)) unseen.insert(method);
+  }
+  if (!unseen.empty()) {
+    out.push_back(text("No audit of the model that was written by: ", joined(unseen), "."));
   }
   for (const std::string& model : audited) {
-    if (forgets && !written.contains(model)) {
+    if (!written.contains(model)) {
       out.push_back(text("The audited model (", model,
                          ") is none of those that the forgetting wrote, so the audit "
                          "says nothing about them."));

@@ -103,8 +103,9 @@ std::string list_html(const std::string& title, const std::vector<std::string>& 
 
 std::string one_verdict_html(const SubjectVerdict& verdict) {
   const VerdictSign sign = sign_of(verdict.verdict);
-  return text("<div class=\"verdict ", sign.css, "\"><p class=\"word\"><span class=\"sign ",
-              sign.css, "\" aria-hidden=\"true\">", sign.sign, "</span> ", escaped(verdict.verdict),
+  return text("<div class=\"verdict ", sign.css, "\"><p class=\"subject\">",
+              escaped(verdict.subject), "</p><p class=\"word\"><span class=\"sign ", sign.css,
+              "\" aria-hidden=\"true\">", sign.sign, "</span> ", escaped(verdict.verdict),
               "</p><p>", escaped(verdict.meaning), "</p><p class=\"why\">",
               escaped(verdict.sentence), "</p></div>\n");
 }

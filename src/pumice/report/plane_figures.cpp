@@ -193,14 +193,14 @@ Figures projection_figures(const Json& content, const std::vector<Subject>& subj
 
 Figures landscape_figures(const Json& content, const std::vector<Subject>& subjects) {
   Figures lines;
-  Figure surface{
-      .id = "surface",
-      .kind = "plane",
-      .title = "The loss around the trained weights",
-      .caption =
-          "Loss in the plane through w0, w(D) and w(Dr): darker is higher, each line a level; "
-          "good scrubs move along the valley, not up its walls.",
-      .drawings = {}};
+  Figure surface{.id = "surface",
+                 .kind = "plane",
+                 .title = "The loss around the trained weights",
+                 .caption =
+                     "Loss in the plane through w0, w(D) and w(Dr): stronger blue is higher, each "
+                     "line a level; "
+                     "good scrubs move along the valley, not up its walls.",
+                 .drawings = {}};
   for (const Json& run : content.at("runs")) {
     const Json& landscape = part(run, "landscape");
     const Json all = landscape.value("lines", Json::array());

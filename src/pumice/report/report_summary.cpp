@@ -63,7 +63,19 @@ void tell_forget(const Json& content, ReportSummary& summary) {
   }
 }
 
-void tell_audit(const Json& content, ReportSummary& summary) {
+// The method of a forget record that wrote the model with this digest; empty if none did.
+std::string writer_of(const std::string& model, const std::vector<ReportSource>& sources) {
+  for (const ReportSource& source : sources) {
+    if (source.record.kind != "forget") continue;
+    for (const Json& method : source.record.content.at("methods")) {
+      if (!model.empty() && string_of(method, "model") == model) return string_of(method, "method");
+    }
+  }
+  return {};
+}
+
+void tell_audit(const Json& content, const std::vector<ReportSource>& sources,
+                ReportSummary& summary) {
   say_once(summary.asked,
            text("To measure what the model ", content.at("subject").get<std::string>(),
                 " still shows of ", content.at("cohort_size").get<std::int64_t>(),
@@ -74,6 +86,11 @@ void tell_audit(const Json& content, ReportSummary& summary) {
                 " of the model were compared with ",
                 references ? plural(references, "model") + " trained anew without those examples."
                            : "nothing: no model trained without those examples was given."));
+  const std::string writer = writer_of(string_of(content, "model"), sources);
+  if (!writer.empty()) {
+    say_once(summary.done,
+             text("The model that was measured is the one that method ", writer, " wrote."));
+  }
 }
 
 void tell_experiment(const Json& content, ReportSummary& summary) {
@@ -199,7 +216,7 @@ ReportSummary report_summary(const std::vector<ReportSource>& sources) {
   for (const ReportSource& source : sources) {
     const Json& content = source.record.content;
     if (source.record.kind == "forget") tell_forget(content, summary);
-    if (source.record.kind == "audit") tell_audit(content, summary);
+    if (source.record.kind == "audit") tell_audit(content, sources, summary);
     const std::vector<Subject> subjects = subjects_of(source.record);
     if (source.record.kind == "experiment") {
       tell_experiment(content, summary);

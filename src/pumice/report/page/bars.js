@@ -1,5 +1,5 @@
 // Horizontal bars, one for each model, with whiskers and the band of the retrained models in green. Horizontal, since
-// names fit beside them at any width. Values that span decades are points on a log axis: a bar has no foot there.
+// names fit beside them at any width. Bounds that span decades are points on a log axis: a bar has no foot there.
 import { axisBottom } from "./d3.js";
 import { addText, isFiniteNumber, makeScale, makeSvg, numberText, textWidth } from "./frame.js";
 import { colour, drawMarker } from "./style.js";
@@ -10,7 +10,7 @@ function axisOf(data) {
   const values = data.bars.map((bar) => bar.value).filter(isFiniteNumber);
   const positive = values.length > 1 && values.every((value) => value > 0);
   const wide = positive && Math.max(...values) / Math.min(...values) > 30;
-  return wide ? { scale: "log", unit: data.unit } : { zero: true, unit: data.unit };
+  return wide && data.unit === "nats" ? { scale: "log", unit: data.unit } : { zero: true, unit: data.unit };
 }
 
 export function drawBars(data, width, label) {

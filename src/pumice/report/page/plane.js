@@ -113,8 +113,7 @@ export function drawPlane(data, width, label, id) {
       .attr("stroke", colour(path.style)).attr("stroke-width", 2).attr("stroke-dasharray", dash(path.style)).attr("stroke-linejoin", "round");
   }
   for (const point of data.points ?? []) {
-    drawMarker(inner, point.style, x(point.x), y(point.y), 80).attr("stroke", "var(--paper)").attr("stroke-width", 1)
-      .attr("fill", colour(point.style)).append("title").text(point.name);
+    drawMarker(inner, point.style, x(point.x), y(point.y), 80).append("title").text(point.name);
   }
   return svg.node();
 }
