@@ -31,6 +31,8 @@ std::string sign_html(const VerdictCount& each, bool with_count) {
               with_count ? text(" ", each.count) : "", "</span>");
 }
 
+constexpr std::size_t narrow_columns = 5;  // and fewer: not set across the whole page
+
 // Definitions come up on hover, focus and touch; the list at the end has them all for print.
 std::string term_html(const std::string& name, const std::string& definition) {
   if (definition.empty()) return escaped(name);
@@ -43,8 +45,10 @@ std::string cell_html(const ReportCell& cell, const std::string& content, bool h
   std::string out = text("<", tag, head ? " scope=\"row\"" : "",
                          cell.number ? " class=\"number\"" : "", ">", content);
   if (!cell.verdicts.empty()) {
+    const bool one_run = cell.verdicts.size() == 1 && cell.verdicts[0].count == 1;
     out += "<span class=\"signs\">";
-    for (const VerdictCount& each : cell.verdicts) out += sign_html(each, true);
+    for (const VerdictCount& each : cell.verdicts) out += sign_html(each, !one_run);
+    if (one_run) out += " " + escaped(cell.verdicts[0].verdict);
     out += "</span>";
   }
   if (!cell.detail.empty()) out += text("<small>", escaped(cell.detail), "</small>");
@@ -83,7 +87,8 @@ std::string table_html(const ReportTable& table) {
     return text("<details class=\"folded\"><summary>", escaped(table.title), "</summary>\n", out,
                 "</details>\n");
   }
-  return text("<div class=\"table\"><h3>", escaped(table.title), "</h3>\n", out, "</div>\n");
+  return text("<div class=\"table", table.columns.size() <= narrow_columns ? " narrow" : "",
+              "\"><h3>", escaped(table.title), "</h3>\n", out, "</div>\n");
 }
 
 std::string figure_html(const Figure& figure) {

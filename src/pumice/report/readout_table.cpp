@@ -133,9 +133,10 @@ ReportTable summary_table(const ReadoutTable& table) {
   ReportTable result{
       .id = "readouts",
       .title = "Every readout",
-      .caption = text("Values are ", runs,
-                      ". The signs count verdicts: how the value compares with models "
-                      "retrained without the cohort."),
+      .caption =
+          text("Values are ", runs,
+               ". Signs: how the value compares with models retrained without the cohort, and in "
+               "how many runs; ● like retrained, ▲ leaks, ▼ over-forgotten, ○ cannot tell."),
       .columns = {{"readout"}},
       .rows = {}};
   for (const ReadoutColumn& column : table.columns) {

@@ -85,8 +85,8 @@ ReportTable method_table(const Json& content) {
   });
   for (const SummaryLine& line : summary_lines) {
     add(line.name, line.meaning, [&](const Json& method) {
-      return method.contains(line.key) ? number_cell(method.at(line.key))
-                                       : ReportCell{.text = "–", .number = true};
+      return ReportCell{
+          .text = method.contains(line.key) ? number_text(number_of(method.at(line.key))) : "–"};
     });
   }
   for (const auto& [key, name, meaning] :
@@ -99,8 +99,8 @@ ReportTable method_table(const Json& content) {
   }
   add("noise scale", "Of the noise that was added to the weights.", [](const Json& method) {
     const Json& noise = part(method, "noise");
-    if (noise.empty()) return ReportCell{.text = "none", .number = true};
-    ReportCell cell = number_cell(noise.at("scale"));
+    if (noise.empty()) return ReportCell{.text = "none"};
+    ReportCell cell{.text = number_text(number_of(noise.at("scale")))};
     cell.detail = noise.value("private", true) ? "shape " + string_of(noise, "shape")
                                                : "repeatable: not private";
     return cell;

@@ -98,9 +98,10 @@ export class FigureOnPage {
     if (this.open) this.showTable();
   }
 
-  redraw() {
+  // `fixed`: another width than the place has now (paper).
+  redraw(fixed) {
     const box = this.find(".drawing");
-    const width = Math.max(240, Math.round(box.clientWidth));
+    const width = fixed ?? Math.max(240, Math.round(box.clientWidth));
     if (this.width === width && this.shown === this.index) return;
     [this.width, this.shown] = [width, this.index];
     box.replaceChildren(draw(this.figure, this.index, width));

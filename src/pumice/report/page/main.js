@@ -13,6 +13,11 @@ window.addEventListener("resize", () => {
   waiting = requestAnimationFrame(() => shown.forEach((each) => each.redraw()));
 });
 
+// On paper two figures stand side by side: drawn at that width, their texts keep the size of the others.
+const paperWidth = 360;
+window.addEventListener("beforeprint", () => shown.forEach((each) => each.redraw(paperWidth)));
+window.addEventListener("afterprint", () => shown.forEach((each) => each.redraw()));
+
 // For tools/export-figures: every drawing of every figure, at one width.
 window.pumice = {
   exportFigures: (width) => figures.flatMap((figure) => figure.drawings.map((_, index) => ({
