@@ -123,6 +123,28 @@ TEST(ReportView, InfiniteValuesAreShownWithTheirReason) {
   EXPECT_EQ(tradeoff.table.rows[0][2], "infinite");
 }
 
+TEST(ReportView, WhatHasNoPlaceOnAnAxisIsNoted) {
+  ReportSource source = stored("experiment");
+  Json& run = source.record.content["runs"][0];
+  run["landscape"]["surface"]["loss"][0][0] = "infinite";
+  run["landscape"]["lines"][0]["cohort"][0] = "infinite";
+  for (Json& each : source.record.content["runs"]) {
+    each["methods"]["consistent"]["tradeoff"][2]["white_box"] = 0.0;
+    each["methods"]["ntk"]["audit"]["curves"]["bounds_by_queries"]["nats"][0] = "infinite";
+  }
+  run["methods"]["ntk"]["audit"]["curves"]["path"]["positions"][1] = 0.15;
+  const ReportView view = report_view({source});
+  const auto notes = [&](const std::string& id, std::size_t drawing = 0) {
+    return find_figure(view, "part-1-" + id)->drawings[drawing].notes;
+  };
+  EXPECT_TRUE(mentions(notes("surface"), "infinite or undefined at 1 places"));
+  EXPECT_TRUE(mentions(notes("line-1"), "cohort: infinite or undefined at 1 of 21 positions"));
+  EXPECT_TRUE(
+      mentions(notes("tradeoff-white_box-test_error"), "(consistent): no information (zero)"));
+  EXPECT_TRUE(mentions(notes("queries"), "ntk: infinite or undefined at 1 of 7 positions"));
+  EXPECT_TRUE(mentions(notes("path", 3), "cohort: 2 runs were left out"));
+}
+
 TEST(ReportView, TheTrapeziumHasTheNumbersOfTheRun) {
   const ReportSource source = stored("experiment");
   const Json& summary = source.record.content["runs"][0]["methods"]["ntk"]["summary"];

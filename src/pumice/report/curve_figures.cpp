@@ -22,8 +22,8 @@ const Json& curve_of(const Trial& trial, const char* name) {
   return part(part(trial.audit, "curves"), name);
 }
 
-std::string runs_note(std::size_t left_out) {
-  return text(left_out, " runs were left out: their positions differ from the first run's.");
+void append_notes(Drawing& drawing, const std::vector<std::string>& notes) {
+  drawing.notes.insert(drawing.notes.end(), notes.begin(), notes.end());
 }
 
 Drawing path_drawing(const Subject& subject) {
@@ -43,7 +43,7 @@ Drawing path_drawing(const Subject& subject) {
       if (part(path, "floor").contains(set.key)) floor.add(number_of(path.at("floor").at(set.key)));
     }
     if (curve.empty()) continue;
-    if (curve.left_out) drawing.notes.push_back(runs_note(curve.left_out));
+    append_notes(drawing, curve_notes(set.name, curve, false));
     drawing.data["series"].push_back(series_of(set.name, set.style, curve));
     for (std::size_t i = 0; i < curve.x.size(); ++i) {
       drawing.table.rows.push_back({set.name, curve.x[i], json_of(mean_or_infinite(curve.y[i])),
@@ -101,7 +101,10 @@ Drawing entropy_drawing(const Subject& subject) {
                   .data = Json::object(),
                   .table = {{"examples", "from", "to", "count"}, {}}};
   if (pooled.counts.empty()) return drawing;
-  if (pooled.left_out) drawing.notes.push_back(runs_note(pooled.left_out));
+  if (pooled.left_out) {
+    drawing.notes.push_back(text(
+        pooled.left_out, " runs were left out, since their columns differ from the first run's."));
+  }
   drawing.data = {{"x", {{"label", "entropy of the answer, nats"}}},
                   {"edges", pooled.edges},
                   {"series", Json::array()}};
@@ -224,19 +227,12 @@ Figures query_figures(const std::vector<Subject>& subjects) {
       if (bounds.contains("queries")) curve.add(bounds.at("queries"), bounds.at("nats"));
     }
     if (curve.empty()) continue;
-    if (curve.left_out) drawing.notes.push_back(runs_note(curve.left_out));
-    std::size_t infinite = 0;
     for (std::size_t i = 0; i < curve.x.size(); ++i) {
-      infinite += curve.y[i].infinite > 0;
       drawing.table.rows.push_back({subject.label, curve.x[i],
                                     json_of(mean_or_infinite(curve.y[i])),
                                     curve.y[i].deviation().value_or(0)});
     }
-    if (infinite) {
-      drawing.notes.push_back(text(subject.label, ": infinite at ", infinite, " of ",
-                                   curve.x.size(),
-                                   " numbers of queries (without noise no bound is finite)."));
-    }
+    append_notes(drawing, curve_notes(subject.label, curve, true));
     drawing.data["series"].push_back(series_of(subject.label, subject.style, curve));
   }
   if (drawing.data["series"].empty()) return {};

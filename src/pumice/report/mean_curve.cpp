@@ -1,5 +1,6 @@
 #include "pumice/report/mean_curve.h"
 
+#include <cmath>
 #include <limits>
 
 #include "pumice/core/error.h"
@@ -26,6 +27,33 @@ void MeanCurve::add(const Json& positions, const Json& values) {
 double mean_or_infinite(const Spread& spread) {
   if (spread.infinite > 0) return std::numeric_limits<double>::infinity();
   return spread.mean().value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+std::vector<std::string> curve_notes(const std::string& name, const MeanCurve& curve,
+                                     bool log_axis) {
+  std::size_t infinite = 0, low = 0;
+  for (const Spread& value : curve.y) {
+    const double mean = mean_or_infinite(value);
+    if (!std::isfinite(mean)) {
+      ++infinite;
+    } else if (log_axis && mean <= 0) {
+      ++low;
+    }
+  }
+  std::vector<std::string> notes;
+  const auto add = [&](std::size_t count, const std::string& what) {
+    if (count == 0) return;
+    notes.push_back(
+        text(name, ": ", what, " at ", count, " of ", curve.y.size(), " positions, not drawn."));
+  };
+  add(infinite, "infinite or undefined");
+  add(low, "zero or less");
+  if (curve.left_out) {
+    notes.push_back(
+        text(name, ": ", curve.left_out,
+             " runs were left out, since their positions differ from the first run's."));
+  }
+  return notes;
 }
 
 Json series_of(const std::string& name, int style, const MeanCurve& curve) {

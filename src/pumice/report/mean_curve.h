@@ -24,4 +24,9 @@ struct MeanCurve {
 Json series_of(const std::string& name, int style, const MeanCurve& curve);
 double mean_or_infinite(const Spread& spread);
 
+// What of a curve has no place on its axes, in one note for each kind: "ntk: infinite at 2 of 9
+// positions, not drawn." On a log axis nothing at or below zero has one.
+std::vector<std::string> curve_notes(const std::string& name, const MeanCurve& curve,
+                                     bool log_axis);
+
 }  // namespace pumice::report

@@ -98,17 +98,32 @@ Drawing surface_drawing(const Json& surface, const std::vector<Subject>& subject
   if (loss.size() != y.size()) {
     fail("landscape: ", loss.size(), " rows of losses, must be ", y.size());
   }
+  double highest = 0;
+  std::size_t infinite = 0;
   for (std::size_t row = 0; row < y.size(); ++row) {
     if (loss[row].size() != x.size()) {
       fail("landscape: ", loss[row].size(), " losses in row ", row, ", must be ", x.size());
     }
     for (std::size_t column = 0; column < x.size(); ++column) {
+      const double value = number_of(loss[row][column]);
+      infinite += !std::isfinite(value);
+      if (std::isfinite(value)) highest = std::max(highest, value);
       drawing.table.rows.push_back({"loss", Json(), loss[row][column], x[column], y[row]});
     }
   }
+  Json drawn = loss;
+  for (Json& row : drawn) {
+    for (Json& value : row) {
+      if (!std::isfinite(number_of(value))) value = highest;
+    }
+  }
+  if (infinite) {
+    drawing.notes.push_back(
+        text("The loss is infinite or undefined at ", infinite, " places, drawn as the highest."));
+  }
   drawing.data = {{"x", {{"label", string_of(surface, "x_label")}}},
                   {"y", {{"label", string_of(surface, "y_label")}}},
-                  {"surface", {{"x", x}, {"y", y}, {"z", loss}, {"label", "loss"}}},
+                  {"surface", {{"x", x}, {"y", y}, {"z", drawn}, {"label", "loss"}}},
                   {"points", points}};
   return drawing;
 }
@@ -126,6 +141,7 @@ Drawing line_drawing(const Json& line) {
     MeanCurve curve;
     curve.add(line.at("positions"), line.at(key));
     drawing.data["series"].push_back(series_of(name, style, curve));
+    for (const std::string& note : curve_notes(name, curve, false)) drawing.notes.push_back(note);
     for (std::size_t i = 0; i < curve.x.size(); ++i) {
       drawing.table.rows.push_back({name, curve.x[i], json_of(mean_or_infinite(curve.y[i]))});
     }

@@ -20,7 +20,7 @@ Json bar_of(const ReadoutCell& cell, const ReadoutColumn& column, const std::str
     bar["value"] = *mean;
     const bool single = cell.value.count() == 1 && cell.low && std::isfinite(*cell.high);
     if (deviation) bar["error"] = {*mean - *deviation, *mean + *deviation};
-    if (single) bar["error"] = {*cell.low, *cell.high};
+    if (single) bar["error"] = {json_of(*cell.low), json_of(*cell.high)};
   } else {
     bar["value"] = "undefined";
   }
@@ -77,9 +77,9 @@ Drawing drawing_of(const ReadoutRow& row, const ReadoutTable& table) {
     drawing.data["bars"].push_back(bar);
   }
   if (row.band_low) {
-    drawing.data["band"] = {{"low", *row.band_low}, {"high", *row.band_high}};
-    drawing.table.rows.push_back(
-        {"retrained (band)", Json(), Json(), row.retrained.count(), *row.band_low, *row.band_high});
+    drawing.data["band"] = {{"low", json_of(*row.band_low)}, {"high", json_of(*row.band_high)}};
+    drawing.table.rows.push_back({"retrained (band)", Json(), Json(), row.retrained.count(),
+                                  json_of(*row.band_low), json_of(*row.band_high)});
   }
   return drawing;
 }

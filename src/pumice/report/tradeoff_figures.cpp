@@ -1,5 +1,7 @@
 // What noise costs and what it hides.
+#include <cmath>
 #include <map>
+#include <tuple>
 
 #include "pumice/core/error.h"
 #include "pumice/report/figures.h"
@@ -32,31 +34,34 @@ std::string reason_at(const Subject& subject, double noise) {
   return {};
 }
 
-// Subjects that have no place on the axis, by noise scale and reason: one note for all of them.
-class InfiniteNotes {
+// Points that have no place on a log axis, by noise scale, what they are and why: one note for all
+// of the same.
+class OffAxis {
  public:
-  void add(const Subject& subject, double noise) {
-    std::string& names = names_[{noise, reason_at(subject, noise)}];
-    names += (names.empty() ? "" : ", ") + subject.label;
+  void look(const std::string& name, const Subject& subject, double noise, double nats) {
+    if (std::isfinite(nats) && nats > 0) return;
+    const std::string what = std::isfinite(nats) ? "no information (zero)" : "infinite information";
+    std::string& names = names_[{noise, what, reason_at(subject, noise)}];
+    names += (names.empty() ? "" : ", ") + name;
   }
   std::vector<std::string> notes() const {
     std::vector<std::string> out;
     for (const auto& [where, names] : names_) {
-      out.push_back(text("Noise ", number_text(where.first), " (", names, "): infinite information",
-                         where.second.empty() ? "" : ", because " + where.second,
-                         "; not on the axis."));
+      const auto& [noise, what, reason] = where;
+      out.push_back(text("Noise ", number_text(noise), " (", names, "): ", what,
+                         reason.empty() ? "" : ", because " + reason, "; not on the axis."));
     }
     return out;
   }
 
  private:
-  std::map<std::pair<double, std::string>, std::string> names_;
+  std::map<std::tuple<double, std::string, std::string>, std::string> names_;
 };
 
 Figures error_figure(const std::vector<Subject>& subjects, const std::string& information_key,
                      const std::string& information, const std::string& error_key,
                      const std::string& examples) {
-  InfiniteNotes infinite;
+  OffAxis off_axis;
   Drawing drawing{
       .name = {},
       .data = {{"x", {{"label", "remaining information, nats"}, {"scale", "log"}}},
@@ -73,7 +78,7 @@ Figures error_figure(const std::vector<Subject>& subjects, const std::string& in
       const double where = mean_or_infinite(spread), error = mean_or_infinite(errors[noise]);
       drawing.table.rows.push_back(
           {subject.label, noise, json_of(where), json_of(error), spread.count()});
-      if (spread.infinite) infinite.add(subject, noise);
+      off_axis.look(subject.label, subject, noise, where);
       x.push_back(json_of(where));
       y.push_back(json_of(error));
       labels.push_back("noise " + number_text(noise));
@@ -86,7 +91,7 @@ Figures error_figure(const std::vector<Subject>& subjects, const std::string& in
                                       {"labels", labels}});
   }
   if (drawing.data["series"].empty()) return {};
-  drawing.notes = infinite.notes();
+  drawing.notes = off_axis.notes();
   return {
       {.id = text("tradeoff-", information_key, "-", error_key),
        .kind = "lines",
@@ -104,7 +109,7 @@ Drawing query_set_drawing(const Subject& subject) {
     const char* name;
     int style;
   };
-  InfiniteNotes infinite;
+  OffAxis off_axis;
   Drawing drawing{.name = subject.label,
                   .data = {{"x", {{"label", "noise scale α"}, {"scale", "log"}}},
                            {"y", {{"label", "nats, mean over queries"}, {"scale", "log"}}},
@@ -121,15 +126,13 @@ Drawing query_set_drawing(const Subject& subject) {
           {set.name, noise, json_of(nats), spread.deviation().value_or(0)});
       x.push_back(noise);
       y.push_back(json_of(nats));
-      if (spread.infinite && set.style == 6) {
-        infinite.add(subject, noise);
-      }
+      off_axis.look(set.name, subject, noise, nats);
     }
     if (x.empty()) continue;
     drawing.data["series"].push_back(
         {{"name", set.name}, {"style", set.style}, {"x", x}, {"y", y}});
   }
-  drawing.notes = infinite.notes();
+  drawing.notes = off_axis.notes();
   return drawing;
 }
 

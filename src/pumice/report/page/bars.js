@@ -32,7 +32,7 @@ export function drawBars(data, width, label) {
   axisGroup.selectAll("line").attr("stroke", "var(--rule)");
   axisGroup.selectAll("text").attr("fill", "var(--muted)");
 
-  if (data.band) {
+  if (isFiniteNumber(data.band?.low) && isFiniteNumber(data.band?.high)) {
     const from = axis.scale === "log" && data.band.low <= 0 ? left : inside(data.band.low);
     svg.append("rect").attr("class", "band").attr("x", from).attr("y", 0)
       .attr("width", Math.max(2, inside(data.band.high) - from)).attr("height", bottom)
