@@ -18,6 +18,7 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
+sys.dont_write_bytecode = True  # no __pycache__ beside the sources
 sys.path.insert(0, str(ROOT / "tools"))
 from headless_chromium import Browser  # noqa: E402
 

@@ -206,6 +206,13 @@ TEST(ReportSummary, SaysWhatIsNotProved) {
   forget.record.content["methods"][1]["model"] = "blake2b:other";
   EXPECT_TRUE(mentions(report_summary({forget, stored("audit")}).not_proved,
                        "The audited model (blake2b:5c1f00aa) is none of those"));
+  forget.record.content["applicability"]["checks"][2]["advice"] = "refusal";
+  EXPECT_TRUE(mentions(report_summary({forget}).not_proved,
+                       "refused this model and was overruled (statistics)"));
+  forget.record.content["methods"][0]["shift_norm"] = 0.0;
+  EXPECT_TRUE(
+      mentions(report_summary({forget}).done,
+               "ntk left the model's weights where they were, without noise: nothing was removed"));
   forget.record.content["methods"][1]["noise"]["private"] = false;
   EXPECT_TRUE(mentions(report_summary({forget}).not_proved, "consistent came from a given seed"));
 }

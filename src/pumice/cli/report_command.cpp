@@ -44,8 +44,9 @@ void run_report(const CLI::App& command, const ReportFlags& flags) {
   for (const report::SubjectVerdict& verdict : view.summary.verdicts) {
     std::printf("  %-14s %s\n", verdict.subject.c_str(), verdict.verdict.c_str());
   }
-  std::printf("Written: %s, %zu figures from %zu record%s, %zu kB\n", flags.out.c_str(), figures,
-              sources.records.size(), sources.records.size() == 1 ? "" : "s", page.size() / 1000);
+  std::printf("Written: %s, %zu figure%s from %zu record%s, %zu kB\n", flags.out.c_str(), figures,
+              figures == 1 ? "" : "s", sources.records.size(),
+              sources.records.size() == 1 ? "" : "s", page.size() / 1000);
 }
 
 }  // namespace

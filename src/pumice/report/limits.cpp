@@ -153,9 +153,12 @@ void tell_examination(const std::vector<ReportSource>& sources, Sentences& out) 
   for (const ReportSource& source : sources) {
     const Json& examination = part(source.record.content, "applicability");
     for (const Json& check : examination.value("checks", Json::array())) {
-      if (string_of(check, "advice") == "go") continue;
-      out.push_back(text("The examination beforehand warned (", string_of(check, "name"),
-                         "): ", string_of(check, "sentence"), "."));
+      const std::string advice = string_of(check, "advice");
+      if (advice == "go") continue;
+      out.push_back(text(advice == "refusal"
+                             ? "The examination beforehand refused this model and was overruled ("
+                             : "The examination beforehand warned (",
+                         string_of(check, "name"), "): ", string_of(check, "sentence"), "."));
     }
   }
 }

@@ -48,10 +48,13 @@ void tell_forget(const Json& content, ReportSummary& summary) {
                                   string_of(method, "explanation", "no reason is recorded"), "."));
       continue;
     }
-    std::string sentence = text("Method ", name, " changed the model's weights");
     const Json& noise = part(method, "noise");
+    const bool moved = number_of(method.at("shift_norm")) > 0;
+    std::string sentence =
+        text("Method ", name,
+             moved ? " changed the model's weights" : " left the model's weights where they were");
     sentence += noise.empty()
-                    ? ", without noise"
+                    ? (moved ? ", without noise" : ", without noise: nothing was removed")
                     : text(" and added noise of scale ", number_text(number_of(noise.at("scale"))));
     const Json &before = part(content, "errors_before"), &after = part(method, "errors");
     const std::string cohort = error_change(before, after, "cohort", "the cohort");
