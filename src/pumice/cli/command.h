@@ -24,6 +24,7 @@ void add_forget_command(CLI::App& app);
 void add_audit_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_demo_command(CLI::App& app);
+void add_report_command(CLI::App& app);
 
 // --data, --test, --classes, --per-class, --test-per-class, --validation-per-class, --image-size,
 // --channels: the same everywhere. Seeds are the command's own.

@@ -88,6 +88,7 @@ int run(int argument_count, char** arguments) {
   add_audit_command(app);
   add_run_command(app);
   add_demo_command(app);
+  add_report_command(app);
 
   try {
     app.parse(argument_count, arguments);

@@ -1,0 +1,13 @@
+# Writes OUTPUT, a C++ file that holds HTML, CSS and JS as raw strings (src/pumice/report/page.h declares them).
+set(text "#include \"pumice/report/page.h\"\n\nnamespace pumice::report::embedded {\n")
+foreach(kind HTML CSS JS)
+  file(READ ${${kind}} content)
+  string(FIND "${content}" ")embedded\"" end)
+  if(NOT end EQUAL -1)
+    message(FATAL_ERROR "${${kind}}: holds the end of a raw string")
+  endif()
+  string(TOLOWER ${kind} name)
+  string(APPEND text "const char* const page_${name} = R\"embedded(${content})embedded\";\n")
+endforeach()
+string(APPEND text "}  // namespace pumice::report::embedded\n")
+file(WRITE ${OUTPUT} "${text}")

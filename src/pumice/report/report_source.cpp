@@ -1,0 +1,62 @@
+#include "pumice/report/report_source.h"
+
+#include <algorithm>
+
+#include "pumice/core/atomic_file.h"
+#include "pumice/core/error.h"
+
+namespace pumice::report {
+namespace {
+
+namespace files = std::filesystem;
+
+ReportSource read_source(const files::path& path) {
+  ReportSource source{.file = path.filename().string(), .record = read_record(path)};
+  const std::string& kind = source.record.kind;
+  if (kind != "forget" && kind != "audit" && kind != "experiment") {
+    fail(path.string(), ": a record of kind '", kind, "', must be forget, audit or experiment");
+  }
+  return source;
+}
+
+// A record that was cut off still begins like one: it must be told, not skipped.
+bool means_to_be_a_record(const files::path& path) {
+  return read_file(path).find("\"pumice_record\"") != std::string::npos;
+}
+
+void read_folder(const files::path& folder, ReportSources& sources) {
+  std::vector<files::path> found;
+  for (const files::directory_entry& entry : files::directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".json") {
+      found.push_back(entry.path());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  const std::size_t before = sources.records.size();
+  for (const files::path& path : found) {
+    if (means_to_be_a_record(path)) {
+      sources.records.push_back(read_source(path));
+    } else {
+      sources.skipped.push_back(path.filename().string());
+    }
+  }
+  if (sources.records.size() == before) {
+    fail(folder.string(), ": has no record (*.json written by pumice) in it");
+  }
+}
+
+}  // namespace
+
+ReportSources read_sources(const std::vector<files::path>& paths) {
+  ReportSources sources;
+  for (const files::path& path : paths) {
+    if (files::is_directory(path)) {
+      read_folder(path, sources);
+    } else {
+      sources.records.push_back(read_source(path));
+    }
+  }
+  return sources;
+}
+
+}  // namespace pumice::report

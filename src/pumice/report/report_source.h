@@ -1,0 +1,26 @@
+// The records that a report is made of.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "pumice/record/record.h"
+
+namespace pumice::report {
+
+struct ReportSource {
+  std::string file;  // its name, without folders: they may say more than the reader should know
+  Record record;
+};
+
+struct ReportSources {
+  std::vector<ReportSource> records;  // in the order given; those of a folder by name
+  std::vector<std::string> skipped;   // *.json of a folder that are no records
+};
+
+// Files, and folders of which every *.json record is taken (not those of folders inside). Throws
+// Error for a file that is no record or of an unknown kind, a damaged record, a folder without any.
+ReportSources read_sources(const std::vector<std::filesystem::path>& paths);
+
+}  // namespace pumice::report
