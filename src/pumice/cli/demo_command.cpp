@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "pumice/cli/command.h"
+#include "pumice/cli/report_command.h"
 #include "pumice/cli/run_command.h"
 #include "pumice/experiment/results_table.h"
 #include "pumice/linalg/threads.h"
@@ -47,7 +48,10 @@ void run_demo(const DemoFlags& flags) {
                                                       .command = "pumice demo",
                                                       .quiet = flags.quiet});
   print_results(finished);
-  std::printf("\n%s", three_lines(finished.record.content, featured_method).c_str());
+  const files::path report = files::path(flags.out) / "report.html";
+  write_report({finished.record_file}, report);
+  std::printf("\nReport: %s\n%s", report.c_str(),
+              three_lines(finished.record.content, featured_method).c_str());
 }
 
 }  // namespace

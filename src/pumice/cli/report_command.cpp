@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "pumice/cli/command.h"
+#include "pumice/cli/report_command.h"
 #include "pumice/core/atomic_file.h"
 #include "pumice/core/revision.h"
 #include "pumice/report/page.h"
 #include "pumice/report/report_source.h"
-#include "pumice/report/report_view.h"
 
 namespace pumice::cli {
 namespace {
@@ -29,27 +29,34 @@ void run_report(const CLI::App& command, const ReportFlags& flags) {
   if (files::exists(flags.out) && !flags.force) {
     fail(flags.out, ": exists already, must not be overwritten without --force");
   }
-  const report::ReportSources sources =
-      report::read_sources({flags.records.begin(), flags.records.end()});
-  const report::ReportView view = report::report_view(sources.records);
-  const std::string page =
-      report::page(view, text("pumice ", version(), ", revision ", revision()));
-  write_file_atomically(flags.out, page);
-
+  const WrittenReport written =
+      write_report({flags.records.begin(), flags.records.end()}, flags.out);
   std::size_t figures = 0;
-  for (const report::ReportPart& part : view.parts) figures += part.figures.size();
-  for (const std::string& file : sources.skipped) {
+  for (const report::ReportPart& part : written.view.parts) figures += part.figures.size();
+  for (const std::string& file : written.skipped) {
     std::printf("Skipped: %s, is no record\n", file.c_str());
   }
-  for (const report::SubjectVerdict& verdict : view.summary.verdicts) {
+  for (const report::SubjectVerdict& verdict : written.view.summary.verdicts) {
     std::printf("  %-14s %s\n", verdict.subject.c_str(), verdict.verdict.c_str());
   }
   std::printf("Written: %s, %zu figure%s from %zu record%s, %zu kB\n", flags.out.c_str(), figures,
-              figures == 1 ? "" : "s", sources.records.size(),
-              sources.records.size() == 1 ? "" : "s", page.size() / 1000);
+              figures == 1 ? "" : "s", written.records, written.records == 1 ? "" : "s",
+              written.bytes / 1000);
 }
 
 }  // namespace
+
+WrittenReport write_report(const std::vector<files::path>& records, const files::path& out) {
+  const report::ReportSources sources = report::read_sources(records);
+  WrittenReport written{.view = report::report_view(sources.records),
+                        .skipped = sources.skipped,
+                        .records = sources.records.size()};
+  const std::string page =
+      report::page(written.view, text("pumice ", version(), ", revision ", revision()));
+  write_file_atomically(out, page);
+  written.bytes = page.size();
+  return written;
+}
 
 void add_report_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("report", "Make one self-contained HTML file of records");
