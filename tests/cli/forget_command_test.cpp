@@ -2,27 +2,23 @@
 
 #include <nlohmann/json.hpp>
 
-#include "command.h"
 #include "npy.h"
 #include "pumice/data/split.h"
 #include "pumice/model/checkpoint.h"
 #include "pumice/model/training.h"
 #include "temporary_folder.h"
+#include "tool.h"
 
 namespace pumice {
 namespace {
 
 using nlohmann::json;
+using testing::body;
 using testing::CommandResult;
 using testing::content_of;
+using testing::pumice;
 using testing::run_command;
 using testing::TemporaryFolder;
-
-const std::string body = PUMICE_SOURCE_DIR "/weights/fashion-mnist-allcnn-w0.25.safetensors";
-
-CommandResult pumice(const std::string& arguments) {
-  return run_command(PUMICE_TOOL " " + arguments);
-}
 
 TEST(ForgetCommand, WrongUseGetsOneSentenceAndExitCodeTwo) {
   const auto expect = [](const std::string& arguments, const std::string& sentence) {

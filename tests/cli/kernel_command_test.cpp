@@ -7,26 +7,22 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "command.h"
 #include "npy.h"
 #include "pumice/data/split.h"
 #include "temporary_folder.h"
+#include "tool.h"
 
 namespace pumice {
 namespace {
 
 using nlohmann::json;
+using testing::body;
 using testing::CommandResult;
 using testing::content_of;
 using testing::load_npy;
+using testing::pumice;
 using testing::run_command;
 using testing::TemporaryFolder;
-
-const std::string body = PUMICE_SOURCE_DIR "/weights/fashion-mnist-allcnn-w0.25.safetensors";
-
-CommandResult pumice(const std::string& arguments) {
-  return run_command(PUMICE_TOOL " " + arguments);
-}
 
 TEST(KernelCommand, WrongUseGetsOneSentenceAndExitCodeTwo) {
   const auto expect = [](const std::string& arguments, const std::string& sentence) {

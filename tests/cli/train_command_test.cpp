@@ -7,29 +7,26 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "command.h"
 #include "pumice/model/checkpoint.h"
 #include "pumice/model/training_run.h"
 #include "temporary_folder.h"
+#include "tool.h"
 
 namespace pumice {
 namespace {
 
 using nlohmann::json;
+using testing::body;
 using testing::CommandResult;
 using testing::content_of;
+using testing::pumice;
 using testing::run_command;
 using testing::TemporaryFolder;
 
-const std::string body = PUMICE_SOURCE_DIR "/weights/fashion-mnist-allcnn-w0.25.safetensors";
 // Two classes of real data and a narrow network: seconds, not minutes.
 const std::string small_data =
     " --data fashion-mnist --classes 0,1 --per-class 60 --test-per-class 50 ";
 const std::string small_network = " --architecture allcnn --width 0.1 ";
-
-CommandResult pumice(const std::string& arguments) {
-  return run_command(PUMICE_TOOL " " + arguments);
-}
 
 std::int64_t log_lines(const std::filesystem::path& path) {
   const std::string log = content_of(path);
