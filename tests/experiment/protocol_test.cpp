@@ -101,21 +101,21 @@ TEST(Protocol, UnknownKeysAreToldWithTheirLineAndASuggestion) {
   EXPECT_EQ(refused("per_class = 100", "perclass = 100"),
             "p/demo.toml:7: unknown key 'perclass' in [data], did you mean 'per_class'?");
   EXPECT_EQ(refused("trapezium = false", "trapezum = false"),
-            "p/demo.toml:31: unknown key 'trapezum' in [methods], did you mean 'trapezium'?");
+            "p/demo.toml:33: unknown key 'trapezum' in [methods], did you mean 'trapezium'?");
   EXPECT_EQ(refused("[figures]", "[figurs]"),
-            "p/demo.toml:40: unknown key 'figurs', did you mean 'figures'?");
+            "p/demo.toml:42: unknown key 'figurs', did you mean 'figures'?");
   EXPECT_EQ(refused("epochs = 7", "colour = 7"),
-            "p/demo.toml:39: unknown key 'colour' in [readouts.relearn]");
+            "p/demo.toml:41: unknown key 'colour' in [readouts.relearn]");
 }
 
 TEST(Protocol, ValuesOutOfRangeAreToldWithTheirLineAndTheRule) {
-  EXPECT_EQ(refused("ridge = 0.1", "ridge = -0.1"), "p/demo.toml:33: ridge = -0.1, must be > 0");
+  EXPECT_EQ(refused("ridge = 0.1", "ridge = -0.1"), "p/demo.toml:35: ridge = -0.1, must be > 0");
   EXPECT_EQ(refused("weight_decay = 0.02", "weight_decay = -1"),
             "p/demo.toml:16: weight_decay = -1, must be >= 0");
   EXPECT_EQ(refused("count = 25", "count = 0"), "p/demo.toml:19: count = 0, must be >= 1");
   EXPECT_EQ(refused("count = 25", "count = 101"),
             "p/demo.toml:19: count = 101, must be <= 100, the examples of a class");
-  EXPECT_EQ(refused("[1e-8, 1e-7]", "[1e-8, 0]"), "p/demo.toml:41: tradeoff: 0, must be > 0");
+  EXPECT_EQ(refused("[1e-8, 1e-7]", "[1e-8, 0]"), "p/demo.toml:43: tradeoff: 0, must be > 0");
   EXPECT_EQ(refused("seeds = [1, 2]", "seeds = [1, 1]"), "p/demo.toml:2: seeds: 1 is there twice");
   EXPECT_EQ(refused("\"2G\"", "\"much\""),
             "p/demo.toml:3: memory = 'much', must be a size such as 2G");
@@ -127,7 +127,7 @@ TEST(Protocol, WrongTypesAreTold) {
   EXPECT_EQ(refused("per_class = 100", "per_class = 1.5"),
             "p/demo.toml:7: per_class = 1.5, must be a whole number");
   EXPECT_EQ(refused("trapezium = false", "trapezium = 0"),
-            "p/demo.toml:31: trapezium = 0, must be true or false");
+            "p/demo.toml:33: trapezium = 0, must be true or false");
   EXPECT_EQ(refused("[recipe]\nepochs = 60", "[[recipe]]\nepochs = 60"),
             "p/demo.toml:12: recipe = a list, must be a table, [recipe]");
   EXPECT_EQ(refused("seeds = [1, 2]", "seeds = 3"),
@@ -136,11 +136,11 @@ TEST(Protocol, WrongTypesAreTold) {
 
 TEST(Protocol, UnknownWordsGetASuggestion) {
   EXPECT_EQ(refused("\"consistent\"", "\"consitent\""),
-            "p/demo.toml:27: name = 'consitent' is unknown, did you mean 'consistent'?");
+            "p/demo.toml:28: name = 'consitent' is unknown, did you mean 'consistent'?");
   EXPECT_EQ(refused("\"softmax\"", "\"exact\""),
-            "p/demo.toml:32: curvature = 'exact', must be one of identity, softmax");
+            "p/demo.toml:34: curvature = 'exact', must be one of identity, softmax");
   EXPECT_EQ(refused("\"errors\"", "\"erors\""),
-            "p/demo.toml:36: groups = 'erors' is unknown, did you mean 'errors'?");
+            "p/demo.toml:38: groups = 'erors' is unknown, did you mean 'errors'?");
 }
 
 TEST(Protocol, WhatIsMissingOrContradictsIsTold) {
@@ -153,12 +153,12 @@ TEST(Protocol, WhatIsMissingOrContradictsIsTold) {
                     "body = \"../weights/body.safetensors\"\nwidth = 2"),
             "p/demo.toml:12: width = 2, means nothing with body, which has its own");
   EXPECT_EQ(refused("label = \"ntk at w0\"", "label = \"consistent\""),
-            "p/demo.toml:29: label = 'consistent', must be given and unique where two methods are "
+            "p/demo.toml:31: label = 'consistent', must be given and unique where two methods are "
             "called 'consistent'");
   EXPECT_EQ(refused("name = \"consistent\"", "name = \"fisher\"\nnoise = 0"),
-            "p/demo.toml:28: noise = 0, must be > 0, since fisher is noise alone");
+            "p/demo.toml:29: noise = 0, must be > 0, since fisher is noise alone");
   EXPECT_EQ(refused("\"errors\", \"distance\"", "\"shadows\""),
-            "p/demo.toml:35: [readouts] shadows is missing, must say how many of each kind, since "
+            "p/demo.toml:37: [readouts] shadows is missing, must say how many of each kind, since "
             "the group is asked for");
 }
 

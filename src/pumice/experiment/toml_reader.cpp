@@ -2,6 +2,8 @@
 #include "pumice/experiment/toml_reader.h"
 
 #include <toml++/toml.h>
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -35,17 +37,17 @@ struct TomlTable::Node {
 namespace {
 
 std::string value_text(const toml::node& node) {
-  std::ostringstream out;
   if (node.is_table()) return "a table";
-  if (const auto* string = node.as_string()) return "'" + string->get() + "'";
-  node.visit([&](const auto& value) {
-    if constexpr (toml::is_table<decltype(value)>) {
-      out << "a table";
-    } else {
-      out << value;
-    }
-  });
-  return out.str();
+  if (node.is_array()) return "a list";
+  if (const auto* value = node.as_string()) return "'" + value->get() + "'";
+  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
+  if (const auto* value = node.as_integer()) return std::to_string(value->get());
+  if (const auto* value = node.as_floating_point()) {
+    char digits[32];  // the fewest that mean this number
+    const auto end = std::to_chars(digits, digits + sizeof digits, value->get());
+    return {digits, end.ptr};
+  }
+  return "a date or time";
 }
 
 std::optional<double> as_number(const toml::node& node) {

@@ -68,7 +68,7 @@ PrincipalPlane principal_plane(const std::vector<at::Tensor>& points) {
   });
   const auto [values, vectors] = at::linalg_eigh(gram, "L");  // ascending
   const double total = values.sum().item<double>();
-  if (!(values[count - 2].item<double>() > 1e-18 * total)) {
+  if (!(values[count - 2].item<double>() > 1e-12 * total)) {
     fail("principal components: the points lie on a line, must span a plane");
   }
   PrincipalPlane result;
