@@ -1,4 +1,4 @@
-# make demo   install what is missing, build, train the demo network
+# make demo   install what is missing, build, run the demo: train, forget, audit, report
 # make test   install what is missing, build, run every test
 # The rest is plain CMake: cmake --preset dev|release|sanitize|benchmark.
 
@@ -10,10 +10,7 @@ build:
 	cmake --build --preset release
 
 demo: build
-	mkdir -p build/demo
-	build/release/pumice train --init weights/fashion-mnist-allcnn-w0.25.safetensors \
-	  --data fashion-mnist --classes 0-4 --per-class 100 --test-per-class 100 \
-	  --batch 32 --rate 0.003 --weight-decay 0.02 --out build/demo/w.safetensors --force
+	build/release/pumice demo --out build/demo
 
 test:
 	tools/install-dependencies --test

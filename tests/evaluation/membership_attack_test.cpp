@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "pumice/core/seed.h"
 #include "refusal.h"
@@ -109,6 +111,22 @@ TEST(MembershipAttack, TheClassifierFulfilsTheOptimalityConditionsOfItsProblem) 
     EXPECT_GT(free, 0);
     EXPECT_TRUE(bounded > 0 || distance == 4.0);
   }
+}
+
+TEST(MembershipAttack, DecisionsAreThoseOfScikitLearn) {
+  std::ifstream file(PUMICE_SOURCE_DIR "/tests/fixtures/svc_reference.json");
+  const nlohmann::json reference = nlohmann::json::parse(file);
+  const SupportVectorClassifier classifier = train_classifier(
+      reference.at("members"), reference.at("others"), {.cost = 3, .gamma = 1, .tolerance = 1e-8});
+  int called = 0;
+  for (std::size_t i = 0; i < reference.at("queries").size(); ++i) {
+    const double decision = classifier.decision(reference.at("queries")[i]);
+    EXPECT_NEAR(decision, reference.at("decisions")[i].get<double>(), 1e-5) << i;
+    EXPECT_EQ(decision > 0, reference.at("called_members")[i] == 1) << i;
+    called += decision > 0;
+  }
+  EXPECT_GT(called, 3);
+  EXPECT_LT(called, 30);
 }
 
 TEST(MembershipAttack, TwoPointsOnEachSideHaveTheirClosedForm) {
