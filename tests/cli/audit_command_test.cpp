@@ -25,6 +25,7 @@ TEST(AuditCommand, WrongUseGetsOneSentenceAndExitCodeTwo) {
     EXPECT_NE(result.error.find(sentence), std::string::npos) << result.error;
     EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
   };
+  expect("--only erors", "--only: 'erors', must be one of");
   expect("--only erors", "did you mean 'errors'?");
   expect("--reference retrain", "--init: not given, --reference retrain trains from it");
   expect("--reference none r.safetensors", "'none' and something else, must stand alone");
@@ -33,7 +34,7 @@ TEST(AuditCommand, WrongUseGetsOneSentenceAndExitCodeTwo) {
   expect("--shadow-method ntk", "--shadow-method: means nothing without --shadows");
   expect("--distribution d.safetensors", "--noise: not given");
   expect("--key k", "--key: means nothing without --record");
-  expect("--original ''", "--original: empty, must name something");
+  expect("--init ''", "--init: empty, must name something");
 }
 
 class AuditCommandFull : public ::testing::Test {

@@ -196,7 +196,7 @@ void check_audit_flags(const CLI::App& command, AuditFlags& flags) {
         "--noise: not given, the bounds need the scale that --distribution was made with");
   }
   try {
-    check_groups(flags.only);
+    check_groups(flags.only, "only");
     check(flags.noise);
     method_named(flags.shadow_method);
     if (flags.memory) flags.audit.memory = parse_bytes(*flags.memory);

@@ -121,14 +121,14 @@ const std::vector<AuditGroup>& audit_groups() {
   return groups;
 }
 
-void check_groups(const std::vector<std::string>& names) {
+void check_groups(const std::vector<std::string>& names, const std::string& option) {
   std::vector<std::string> known;
   for (const AuditGroup& group : audit_groups()) known.push_back(group.name);
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string list;
     for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
-    fail("readouts: '", name, "', must be one of ", list, suggestion(name, known));
+    fail(option, ": '", name, "', must be one of ", list, suggestion(name, known));
   }
 }
 

@@ -46,8 +46,8 @@ struct AuditGroup {
   std::string description;  // one line
 };
 const std::vector<AuditGroup>& audit_groups();
-// Throws Error with a suggestion for a name that is none.
-void check_groups(const std::vector<std::string>& names);
+// Throws Error with a suggestion for a name that is none; `option` is where it was said.
+void check_groups(const std::vector<std::string>& names, const std::string& option = "readouts");
 
 struct AuditOptions {
   std::vector<std::string> groups = {};  // empty: all (shadows only if they are given)
