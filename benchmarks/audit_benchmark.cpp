@@ -6,7 +6,8 @@
 // Images are random and weights fresh or moved at random: neither changes the work.
 //
 //   audit_benchmark > results.json
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <chrono>
 #include <cstdio>

@@ -8,7 +8,9 @@
 //   kernel_benchmark [--quick] > results.json        all cases
 //   kernel_benchmark --case NAME [CONTRACTION]       one case, in this process
 #include <sys/wait.h>
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <array>

@@ -11,7 +11,7 @@
 // order), and the cohort's ids in cCOHORT.txt. Each idea is judged by distances to the two
 // retrained models: L1 = mean over examples of |softmax − softmax of retrained|₁, on the cohort,
 // the retained examples and the test set.
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

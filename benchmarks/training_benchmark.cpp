@@ -3,7 +3,8 @@
 // FLOPs counted: two for each multiply-add of the convolutions and the last layer, once forward and
 // twice backward (inputs and weights; the first layer needs no input gradient). Batch norm, ReLU,
 // the loss and the optimiser step are not counted: they are overhead.
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,8 @@
 // Small made-up data sets: each class is a bright blob at a place of its own, plus noise.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <string>
 

@@ -1,7 +1,7 @@
 #include "pumice/evaluation/activation_distance.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

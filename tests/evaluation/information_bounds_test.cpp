@@ -1,7 +1,7 @@
 #include "pumice/evaluation/information_bounds.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>

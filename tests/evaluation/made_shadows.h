@@ -1,7 +1,8 @@
 // Margins of shadow models that never were: normal, with a known difference between the two kinds.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "pumice/core/seed.h"
 #include "pumice/evaluation/shadow_attack.h"

@@ -1,7 +1,7 @@
 #include "pumice/evaluation/relearn_time.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,8 @@
 #include "pumice/evaluation/shadow_attack.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <limits>

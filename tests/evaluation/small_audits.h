@@ -1,7 +1,8 @@
 // A model under audit and its reference: small networks with noise in their weights.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <memory>
 

@@ -1,7 +1,8 @@
 #include "pumice/evaluation/tug_of_war.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 

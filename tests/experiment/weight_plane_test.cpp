@@ -1,7 +1,8 @@
 #include "pumice/experiment/weight_plane.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "pumice/experiment/loss_landscape.h"
 #include "refusal.h"

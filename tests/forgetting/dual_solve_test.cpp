@@ -1,7 +1,9 @@
 #include "pumice/forgetting/dual_solve.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "contracts/linear_operator_contract.h"
 #include "pumice/forgetting/loss.h"

@@ -1,7 +1,8 @@
 // Small deletion requests: a network that is linear in its weights, and one that is not.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <memory>
 #include <numeric>

@@ -1,7 +1,8 @@
 #include "pumice/forgetting/noise.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "forgetting_tasks.h"
 #include "pumice/linearization/linearization.h"

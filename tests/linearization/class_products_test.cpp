@@ -1,7 +1,8 @@
 #include "pumice/linearization/class_products.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace pumice {
 namespace {

@@ -1,7 +1,7 @@
 #include "pumice/linearization/linearization.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "pumice/core/error.h"
 #include "pumice/linalg/threads.h"

@@ -1,7 +1,9 @@
 // Small networks that together contain every rule, and the Jacobian written down as the reference.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <functional>
 #include <memory>

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <torch/script.h>
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "command.h"
 #include "npy.h"

@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>
@@ -369,7 +369,7 @@ TEST(Evaluation, CountsErrorsAndAveragesTheLoss) {
   const at::Tensor logits = network.logits(weights, network_inputs(data.images, normalization));
   const Evaluation found = evaluate(network, weights, data, normalization, /*batch_size=*/4);
   EXPECT_EQ(found.wrong, (logits.argmax(1) != data.labels).sum().item<std::int64_t>());
-  EXPECT_NEAR(found.loss, torch::nn::functional::cross_entropy(logits, data.labels).item<double>(),
+  EXPECT_NEAR(found.loss, at::cross_entropy_loss(logits, data.labels).item<double>(),
               1e-5);
   EXPECT_DOUBLE_EQ(found.error, static_cast<double>(found.wrong) / 21);
 }

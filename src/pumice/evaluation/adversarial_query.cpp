@@ -1,6 +1,6 @@
 #include "pumice/evaluation/adversarial_query.h"
 
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "pumice/evaluation/relearn_time.h"
 
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <cmath>

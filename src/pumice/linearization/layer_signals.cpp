@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/forward_grad.h>
 #include <torch/csrc/autograd/generated/Functions.h>
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <cassert>

@@ -1,6 +1,6 @@
 #include "pumice/linearization/linearization.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

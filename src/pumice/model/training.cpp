@@ -1,6 +1,6 @@
 #include "pumice/model/training.h"
 
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <chrono>
