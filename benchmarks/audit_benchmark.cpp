@@ -94,25 +94,27 @@ json adversary(const Setting& setting, const Work& work, const AuditOptions& opt
   const ImageBox box = pixel_box(setting.normalization);
   const at::Tensor starts =
       network_inputs(subset(setting.train, setting.split.cohort).images, setting.normalization);
-  std::int64_t evaluations = 0;
+  std::int64_t evaluations = 0, gradients = 0;
   const double seconds = seconds_of([&] {
     for (std::size_t model = 0; model < setting.models.size(); ++model) {
       const AuditedModel& reference = setting.models[model == 2 ? 3 : 2];
-      for (std::int64_t i = 0; i < options.adversarial_starts; ++i) {
-        evaluations +=
-            find_adversarial_query(*setting.network, setting.models[model].distribution.mean,
-                                   reference.distribution, starts[i], box,
-                                   {.max_iterations = options.adversarial_iterations})
-                .evaluations;
+      for (const AdversarialQuery& query : find_adversarial_queries(
+               *setting.network, setting.models[model].distribution.mean, reference.distribution,
+               starts.narrow(0, 0, options.adversarial_starts), box,
+               {.max_iterations = options.adversarial_iterations})) {
+        evaluations += query.evaluations;
+        gradients += query.gradients;
       }
     }
   });
-  // Two forward passes and c full passes back for Q; for its gradient two forward passes, one full
-  // pass back and the pass back through all of these.
-  const double each = work.forward * static_cast<double>(2 + 2 * classes + 4 + 6);
+  // Q: the scrubbed model's answer and the rows of the reference. Its gradient: a training step for
+  // v, three forward passes with tangents and three back, and one of each for the scrubbed model.
+  const double flops = static_cast<double>(evaluations) * (work.forward + work.blocks(1)) +
+                       static_cast<double>(gradients) * work.forward * (3 + 3 + 3 + 2);
   return {{"seconds", seconds},
           {"evaluations", evaluations},
-          {"flops", static_cast<double>(evaluations) * each}};
+          {"gradients", gradients},
+          {"flops", flops}};
 }
 
 json run() {
@@ -130,8 +132,6 @@ json run() {
   const auto models = static_cast<double>(setting.models.size());
   const double all = train_examples + test_examples;
   AuditOptions defaults;
-  defaults.adversarial_starts = 1;  // one image after another: more only repeat the same rate
-  defaults.adversarial_iterations = 4;
   const double rate_before = benchmark::sgemm_rate();
 
   json parts = json::object();

@@ -19,6 +19,27 @@ SmallAudit curved_audit() {
   return audit_of(testing::curved_classifier(), testing::some_images({4, 1, 8, 8}), 0.2);
 }
 
+// Q at one image, and its gradient unless it is infinite.
+struct ValueAndGradient {
+  double nats;
+  at::Tensor gradient;
+};
+ValueAndGradient query_value(const Model& model, const Weights& scrubbed,
+                             const WeightDistribution& reference, const at::Tensor& image,
+                             double floor) {
+  const QueryObjective objective(model, scrubbed, reference, image.unsqueeze(0), floor);
+  const QueryValue value = objective.values(image.unsqueeze(0)).front();
+  return {value.nats, value.reason.empty() ? objective.gradient(image, value) : at::Tensor()};
+}
+
+AdversarialQuery find_adversarial_query(const Model& model, const Weights& scrubbed,
+                                        const WeightDistribution& reference,
+                                        const at::Tensor& start, const ImageBox& box,
+                                        const AdversarialQueryOptions& options = {}) {
+  return find_adversarial_queries(model, scrubbed, reference, start.unsqueeze(0), box, options)
+      .front();
+}
+
 ImageBox unit_box() {
   return {at::full({1, 1, 1}, -1.5, at::kDouble), at::full({1, 1, 1}, 1.5, at::kDouble)};
 }
@@ -36,7 +57,7 @@ TEST(AdversarialQuery, TheValueIsTheQuadraticTermFromTheWrittenDownJacobian) {
                                      audit.model->logits(audit.reference.mean, batch))[0];
       const double expected =
           0.5 * difference.dot(at::linalg_inv(covariance).mv(difference)).item<double>();
-      const QueryValue value =
+      const ValueAndGradient value =
           query_value(*audit.model, audit.scrubbed.mean, audit.reference, audit.inputs[i], floor);
       EXPECT_NEAR(value.nats / expected, 1, 1e-10);
     }
@@ -46,7 +67,7 @@ TEST(AdversarialQuery, TheValueIsTheQuadraticTermFromTheWrittenDownJacobian) {
 void expect_gradient_of_differences(const SmallAudit& audit, double floor) {
   const at::Tensor image = audit.inputs[0];
   const auto value_at = [&](const at::Tensor& x) {
-    return query_value(*audit.model, audit.scrubbed.mean, audit.reference, x, floor, false).nats;
+    return query_value(*audit.model, audit.scrubbed.mean, audit.reference, x, floor).nats;
   };
   const at::Tensor gradient =
       query_value(*audit.model, audit.scrubbed.mean, audit.reference, image, floor).gradient;
@@ -89,8 +110,7 @@ TEST(AdversarialQuery, TheResultIsNeverBelowItsStartAndStaysInTheBox) {
       EXPECT_GE(query.image.min().item<double>(), -1.5);
       EXPECT_LE(query.iterations, iterations);
       const auto value_at = [&](const at::Tensor& image) {
-        return query_value(*audit.model, audit.scrubbed.mean, audit.reference, image, 0, false)
-            .nats;
+        return query_value(*audit.model, audit.scrubbed.mean, audit.reference, image, 0).nats;
       };
       EXPECT_NEAR(query.start_nats, value_at(audit.inputs[i].clamp(-1.5, 1.5)), 1e-12);
       EXPECT_NEAR(query.nats, value_at(query.image), 1e-12 * query.nats);
@@ -116,6 +136,23 @@ TEST(AdversarialQuery, MoreIterationsNeverLowerTheValueHoweverLongTheFirstStep) 
       EXPECT_GE(query.nats, last) << "image " << i << ", " << iterations << " iterations";
       last = query.nats;
     }
+  }
+}
+
+TEST(AdversarialQuery, StartsSearchedSideBySideFindWhatEachFindsAlone) {
+  const SmallAudit audit = curved_audit();
+  const AdversarialQueryOptions options{.max_iterations = 6};
+  const std::vector<AdversarialQuery> together = find_adversarial_queries(
+      *audit.model, audit.scrubbed.mean, audit.reference, audit.inputs, unit_box(), options);
+  ASSERT_EQ(together.size(), 4u);
+  for (std::size_t i = 0; i < together.size(); ++i) {
+    const AdversarialQuery alone =
+        find_adversarial_query(*audit.model, audit.scrubbed.mean, audit.reference,
+                               audit.inputs[static_cast<std::int64_t>(i)], unit_box(), options);
+    EXPECT_NEAR(together[i].nats / alone.nats, 1, 1e-9);
+    EXPECT_EQ(together[i].iterations, alone.iterations);
+    EXPECT_EQ(together[i].evaluations, alone.evaluations);
+    EXPECT_LT((together[i].image - alone.image).abs().max().item<double>(), 1e-9);
   }
 }
 
@@ -147,9 +184,9 @@ TEST(AdversarialQuery, ForALinearModelNoSinglePixelImprovesTheResult) {
     for (const double change : {-0.01, 0.01}) {
       at::Tensor moved = query.image.clone();
       moved.view(-1)[pixel] += change;
-      const double nats = query_value(*audit.model, audit.scrubbed.mean, audit.reference,
-                                      moved.clamp(-1.5, 1.5), 1, false)
-                              .nats;
+      const double nats =
+          query_value(*audit.model, audit.scrubbed.mean, audit.reference, moved.clamp(-1.5, 1.5), 1)
+              .nats;
       EXPECT_LT(nats, query.nats * (1 + 1e-3)) << "pixel " << pixel;
     }
   }

@@ -32,17 +32,19 @@ struct Story {
     return story;
   }
 
-  AuditedModel noisy(const Weights& weights) const {
-    return {model, weights, {weights, at::full({weights.flat.numel()}, 1e-4, at::kDouble)}};
+  AuditedModel noisy(const Weights& weights, double variance = 1e-4) const {
+    return {model, weights, {weights, at::full({weights.flat.numel()}, variance, at::kDouble)}};
   }
-  AuditTask task(std::size_t references) const {
+  AuditTask task(std::size_t references, double variance = 1e-4) const {
     AuditTask result{.train = train,
                      .split = split,
                      .test = test,
                      .normalization = normalization,
-                     .original = noisy(original),
+                     .original = noisy(original, variance),
                      .references = {}};
-    for (std::size_t i = 0; i < references; ++i) result.references.push_back(noisy(retrained[i]));
+    for (std::size_t i = 0; i < references; ++i) {
+      result.references.push_back(noisy(retrained[i], variance));
+    }
     return result;
   }
 
@@ -128,6 +130,23 @@ TEST(Audit, RelearnTimeOfTheOriginalIsOneAndTheModelStaysAsItWas) {
   EXPECT_EQ(relearn.original, 1);
   EXPECT_GT(relearn.readout.value, 1);
   EXPECT_EQ(digest(*subject.model, subject.released), before);
+}
+
+TEST(Audit, AuditsUnderOtherNoiseShareWhatDoesNotDependOnIt) {
+  const Story& story = Story::once();
+  const AuditTask task = story.task(2), louder_task = story.task(2, 4e-4);
+  const auto known = std::make_shared<KnownReadouts>();
+  Audit(task, all_but_relearning(), known).judge("model", story.noisy(story.retrained[3]));
+  const AuditedModel louder = story.noisy(story.retrained[3], 4e-4);
+  const AuditReport shared = Audit(louder_task, all_but_relearning(), known).judge("model", louder);
+  EXPECT_EQ(to_json(shared).dump(),
+            to_json(Audit(louder_task, all_but_relearning()).judge("model", louder)).dump());
+  // What is shared is not computed again, and bounds are not shared.
+  EXPECT_TRUE(known->contains("cohort_error"));
+  EXPECT_FALSE(known->contains("white_box"));
+  known->at("cohort_error").original = -1;
+  const AuditReport told = Audit(louder_task, all_but_relearning(), known).judge("model", louder);
+  EXPECT_EQ(of(told, "cohort_error").original, -1);
 }
 
 TEST(Audit, NoReadoutChangesTheModelOrDependsOnTheOrderOfExamples) {

@@ -1,11 +1,8 @@
 #include "pumice/evaluation/adversarial_query.h"
 
-#include <torch/csrc/autograd/autograd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "pumice/core/error.h"
 #include "pumice/evaluation/gaussian_divergence.h"
@@ -28,51 +25,150 @@ void check(const AdversarialQueryOptions& options) {
   }
 }
 
-// a = (S' + τ²I)⁻¹ Δf and Q; the reason if there is no inverse.
-struct Whitened {
-  at::Tensor coefficients;  // c
-  double nats = std::numeric_limits<double>::infinity();
-  std::string reason;
+const Weights& checked(const Weights& scrubbed, const WeightDistribution& reference, double floor) {
+  if (!(*scrubbed.layout == *reference.mean.layout)) {
+    fail(
+        "adversarial query: the two models have different parameters; the reference must be of the "
+        "same architecture");
+  }
+  if (!(floor >= 0) || !std::isfinite(floor)) fail("floor: ", floor, ", must be >= 0");
+  return reference.mean;
+}
+
+QueryValue value_of(const at::Tensor& difference, const at::Tensor& covariance, double rounding) {
+  // A search for large values would find the images where S' is nothing but rounding.
+  const GaussianDivergence divergence = dense_divergence(
+      difference, covariance, covariance, tolerance_of_entries(rounding, covariance.size(0)));
+  if (!divergence.finite()) {
+    return {.nats = std::numeric_limits<double>::infinity(),
+            .coefficients = {},
+            .reason = divergence.reason};
+  }
+  return {.nats = divergence.quadratic,
+          .coefficients = Cholesky::factorize(covariance).solve(difference)};
+}
+
+// One start of the search.
+struct Climb {
+  AdversarialQuery query;
+  QueryValue value;   // at query.image
+  at::Tensor begin;   // the image it started from
+  at::Tensor ascent;  // in shares of the range, largest entry 1; undefined: to be computed
+  double step = 0;
+  bool finished = false;
 };
 
-Whitened whiten(const Model& model, const Weights& scrubbed, const WeightDistribution& reference,
-                const at::Tensor& batch, double floor) {
-  at::AutoGradMode with_gradient(true);
-  const Weights leaf{reference.mean.layout, reference.mean.flat.detach().clone().requires_grad_()};
-  const at::Tensor logits = model.logits(leaf, batch)[0];
-  const std::int64_t classes = logits.size(0);
-  const at::Tensor difference = [&] {
-    at::NoGradGuard no_gradient;
-    return (model.logits(scrubbed, batch)[0] - logits).to(at::kDouble);
-  }();
-  at::Tensor covariance = floor * floor * at::eye(classes, at::kDouble);
-  if (!reference.deterministic()) {
-    // One image alone: its few rows of the Jacobian are ordinary gradients, and the engine's table
-    // of layers, which pays for sets of examples, would cost more than they do.
-    std::vector<at::Tensor> rows;
-    const at::Tensor deviation = reference.variance.sqrt();
-    for (std::int64_t k = 0; k < classes; ++k) {
-      rows.push_back(
-          torch::autograd::grad({logits[k]}, {leaf.flat}, {}, /*retain_graph=*/true)[0].to(
-              at::kDouble) *
-          deviation);
+class Search {
+ public:
+  Search(const QueryObjective& objective, const ImageBox& box, at::ScalarType type,
+         const AdversarialQueryOptions& options)
+      : objective_(objective),
+        low_(box.low.to(type)),
+        high_(box.high.to(type)),
+        range_(high_ - low_),
+        options_(options) {
+    if (!(range_.min().item<double>() > 0))
+      fail("image box: its upper end must be above its lower");
+  }
+
+  std::vector<AdversarialQuery> run(const at::Tensor& starts) {
+    begin(starts);
+    for (std::vector<Climb*> moving = prepared(); !moving.empty(); moving = prepared()) {
+      try_steps(moving);
+      if (options_.progress) options_.progress(share_done());
     }
-    const at::Tensor scaled = at::stack(rows);
-    covariance += scaled.mm(scaled.t());
+    std::vector<AdversarialQuery> found;
+    for (Climb& climb : climbs_) {
+      climb.query.largest_change =
+          ((climb.query.image - climb.begin) / range_).abs().max().item<double>();
+      found.push_back(std::move(climb.query));
+    }
+    return found;
   }
-  if (reference.deterministic() && floor == 0) {
-    return {.coefficients = {},
-            .reason = "the weights of the reference have no noise, and there is no floor"};
+
+ private:
+  at::Tensor clamped(const at::Tensor& image) const {
+    return at::minimum(at::maximum(image, low_), high_);
   }
-  // A search for large values would find the images where S' is nothing but rounding.
-  const GaussianDivergence divergence =
-      dense_divergence(difference, covariance, covariance,
-                       tolerance_of_entries(rounding_of(batch.scalar_type()), covariance.size(0)));
-  if (!divergence.finite()) return {.coefficients = {}, .reason = divergence.reason};
-  return {.coefficients = Cholesky::factorize(covariance).solve(difference),
-          .nats = divergence.quadratic,
-          .reason = {}};
-}
+
+  void begin(const at::Tensor& starts) {
+    const at::Tensor images = clamped(starts.detach().to(low_.scalar_type()));
+    const std::vector<QueryValue> values = objective_.values(images);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      Climb climb;
+      climb.value = values[i];
+      climb.begin = climb.query.image = images[static_cast<std::int64_t>(i)].clone();
+      climb.query.nats = climb.query.start_nats = values[i].nats;
+      climb.query.evaluations = 1;
+      climb.query.reason = values[i].reason;
+      climb.step = options_.first_step;
+      climb.finished = !values[i].reason.empty();
+      climbs_.push_back(std::move(climb));
+    }
+  }
+
+  // Those that can still move, each with its direction.
+  std::vector<Climb*> prepared() {
+    std::vector<Climb*> moving;
+    for (Climb& climb : climbs_) {
+      climb.finished = climb.finished || climb.step < options_.smallest_step ||
+                       climb.query.iterations >= options_.max_iterations;
+      if (climb.finished) continue;
+      if (!climb.ascent.defined()) set_direction(climb);
+      if (!climb.finished) moving.push_back(&climb);
+    }
+    return moving;
+  }
+
+  void set_direction(Climb& climb) const {
+    ++climb.query.gradients;
+    const at::Tensor& image = climb.query.image;
+    // In shares of the range; what points out of the box would only make the step shorter.
+    at::Tensor ascent = objective_.gradient(image, climb.value) * range_;
+    const at::Tensor stuck = image.le(low_)
+                                 .logical_and(ascent.lt(0))
+                                 .logical_or(image.ge(high_).logical_and(ascent.gt(0)));
+    ascent = ascent.masked_fill(stuck, 0);
+    const double steepest = ascent.abs().max().item<double>();
+    climb.finished = !(steepest > 0) || !std::isfinite(steepest);
+    if (!climb.finished) climb.ascent = ascent / steepest;
+  }
+
+  void try_steps(const std::vector<Climb*>& moving) const {
+    std::vector<at::Tensor> candidates;
+    for (const Climb* climb : moving) {
+      candidates.push_back(clamped(climb->query.image + climb->ascent * range_ * climb->step));
+    }
+    std::vector<QueryValue> values = objective_.values(at::stack(candidates));
+    for (std::size_t i = 0; i < moving.size(); ++i) {
+      Climb& climb = *moving[i];
+      ++climb.query.evaluations;
+      const bool risen = values[i].reason.empty() && values[i].nats > climb.query.nats;
+      climb.step = risen ? std::min(climb.step * grown, largest_step) : climb.step * shrunk;
+      if (!risen) continue;
+      ++climb.query.iterations;
+      climb.query.image = candidates[i];
+      climb.query.nats = values[i].nats;
+      climb.value = std::move(values[i]);
+      climb.ascent = at::Tensor();
+    }
+  }
+
+  double share_done() const {
+    double done = 0;
+    for (const Climb& climb : climbs_) {
+      done += climb.finished ? 1.0
+                             : static_cast<double>(climb.query.iterations) /
+                                   static_cast<double>(options_.max_iterations);
+    }
+    return done / static_cast<double>(climbs_.size());
+  }
+
+  const QueryObjective& objective_;
+  at::Tensor low_, high_, range_;
+  const AdversarialQueryOptions& options_;
+  std::vector<Climb> climbs_;
+};
 
 }  // namespace
 
@@ -85,85 +181,62 @@ ImageBox pixel_box(const Normalization& normalization) {
   return {-mean / deviation, (1 - mean) / deviation};
 }
 
-QueryValue query_value(const Model& model, const Weights& scrubbed,
-                       const WeightDistribution& reference, const at::Tensor& image, double floor,
-                       bool with_gradient) {
-  if (!(*scrubbed.layout == *reference.mean.layout)) {
-    fail(
-        "adversarial query: the two models have different parameters; the reference must be of the "
-        "same architecture");
-  }
-  if (!(floor >= 0) || !std::isfinite(floor)) fail("floor: ", floor, ", must be >= 0");
-  const auto type = reference.mean.flat.scalar_type();
-  const at::Tensor batch = image.detach().to(type).unsqueeze(0);
-  const Whitened whitened = whiten(model, scrubbed, reference, batch, floor);
-  QueryValue value{.nats = whitened.nats, .gradient = {}, .reason = whitened.reason};
-  if (!with_gradient || !value.reason.empty()) return value;
-
-  at::AutoGradMode with_grad(true);
-  const at::Tensor input = batch.clone().requires_grad_();
-  const Weights leaf{reference.mean.layout, reference.mean.flat.detach().clone().requires_grad_()};
-  const at::Tensor coefficients = whitened.coefficients.to(type);
-  const Weights fixed{scrubbed.layout, scrubbed.flat.detach()};
-  const at::Tensor answer = model.logits(leaf, input)[0].dot(coefficients);
-  at::Tensor objective = model.logits(fixed, input)[0].dot(coefficients) - answer;
-  if (!reference.deterministic()) {
-    const at::Tensor slope = torch::autograd::grad({answer}, {leaf.flat}, {}, /*retain_graph=*/true,
-                                                   /*create_graph=*/true)[0];
-    objective = objective - 0.5 * (slope * reference.variance.sqrt().to(type)).square().sum();
-  }
-  value.gradient = torch::autograd::grad({objective}, {input})[0][0].detach();
-  return value;
+QueryObjective::QueryObjective(const Model& model, const Weights& scrubbed,
+                               const WeightDistribution& reference, const at::Tensor& images,
+                               double floor)
+    : model_(model),
+      scrubbed_{scrubbed.layout, scrubbed.flat.detach()},
+      reference_(model, checked(scrubbed, reference, floor), images),
+      floor_(floor) {
+  if (!reference.deterministic()) variance_ = reference.variance;
 }
 
-AdversarialQuery find_adversarial_query(const Model& model, const Weights& scrubbed,
-                                        const WeightDistribution& reference,
-                                        const at::Tensor& start, const ImageBox& box,
-                                        const AdversarialQueryOptions& options) {
-  check(options);
-  const auto type = reference.mean.flat.scalar_type();
-  const at::Tensor low = box.low.to(type), high = box.high.to(type);
-  const at::Tensor range = high - low;
-  if (!(range.min().item<double>() > 0)) fail("image box: its upper end must be above its lower");
-  const auto clamped = [&](const at::Tensor& image) {
-    return at::minimum(at::maximum(image, low), high);
-  };
-  AdversarialQuery query;
-  query.image = clamped(start.detach().to(type));
-  const at::Tensor begin = query.image;
-  QueryValue value = query_value(model, scrubbed, reference, query.image, options.floor);
-  query.evaluations = 1;
-  query.nats = query.start_nats = value.nats;
-  query.reason = value.reason;
-  if (!query.reason.empty()) return query;
-
-  double step = options.first_step;
-  while (query.iterations < options.max_iterations && step >= options.smallest_step) {
-    // In shares of the range; what points out of the box would only make the step shorter.
-    at::Tensor ascent = value.gradient * range;
-    const at::Tensor stuck = query.image.le(low)
-                                 .logical_and(ascent.lt(0))
-                                 .logical_or(query.image.ge(high).logical_and(ascent.gt(0)));
-    ascent = ascent.masked_fill(stuck, 0);
-    const double steepest = ascent.abs().max().item<double>();
-    if (!(steepest > 0) || !std::isfinite(steepest)) break;
-    bool risen = false;
-    while (!risen && step >= options.smallest_step) {
-      const at::Tensor candidate = clamped(query.image + ascent * range * (step / steepest));
-      QueryValue next = query_value(model, scrubbed, reference, candidate, options.floor);
-      ++query.evaluations;
-      risen = next.reason.empty() && next.nats > query.nats;
-      if (risen) {
-        query.image = candidate;
-        query.nats = next.nats;
-        value = std::move(next);
-      }
-      step = risen ? std::min(step * grown, largest_step) : step * shrunk;
+std::vector<QueryValue> QueryObjective::values(const at::Tensor& images) const {
+  const Linearization here = reference_.with_inputs(images);
+  const at::Tensor difference = [&] {
+    at::NoGradGuard no_gradient;
+    return (model_.logits(scrubbed_, here.inputs()) - here.logits()).to(at::kDouble);
+  }();
+  std::vector<QueryValue> values(static_cast<std::size_t>(images.size(0)));
+  if (!variance_.defined() && floor_ == 0) {
+    for (QueryValue& value : values) {
+      value = {.nats = std::numeric_limits<double>::infinity(),
+               .coefficients = {},
+               .reason = "the weights of the reference have no noise, and there is no floor"};
     }
-    query.iterations += risen;
+    return values;
   }
-  query.largest_change = ((query.image - begin) / range).abs().max().item<double>();
-  return query;
+  const std::int64_t classes = here.classes();
+  at::Tensor covariances = (floor_ * floor_ * at::eye(classes, at::kDouble))
+                               .expand({here.examples(), classes, classes})
+                               .clone();
+  if (variance_.defined()) covariances += here.query_blocks(variance_);
+  const double rounding = rounding_of(here.weights().flat.scalar_type());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto row = static_cast<std::int64_t>(i);
+    values[i] = value_of(difference[row], covariances[row], rounding);
+  }
+  return values;
+}
+
+at::Tensor QueryObjective::gradient(const at::Tensor& image, const QueryValue& value) const {
+  const Linearization here = reference_.with_inputs(image.unsqueeze(0));
+  const at::Tensor coefficients = value.coefficients.unsqueeze(0);  // 1×c
+  const at::Tensor scrubbed = input_gradient(model_, scrubbed_, coefficients, here.inputs());
+  const at::Tensor reference =
+      variance_.defined() ? here.input_gradient(variance_ * here.vjp(coefficients), coefficients)
+                          : input_gradient(model_, here.weights(), coefficients, here.inputs());
+  return (scrubbed - reference)[0];
+}
+
+std::vector<AdversarialQuery> find_adversarial_queries(const Model& model, const Weights& scrubbed,
+                                                       const WeightDistribution& reference,
+                                                       const at::Tensor& starts,
+                                                       const ImageBox& box,
+                                                       const AdversarialQueryOptions& options) {
+  check(options);
+  const QueryObjective objective(model, scrubbed, reference, starts, options.floor);
+  return Search(objective, box, reference.mean.flat.scalar_type(), options).run(starts);
 }
 
 }  // namespace pumice

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <deque>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <set>
 
@@ -139,13 +138,14 @@ const JudgedReadout* AuditReport::find(const std::string& id) const {
 }
 
 struct Audit::Observations {
-  Observations(const AuditTask& task, AuditOptions given)
+  Observations(const AuditTask& task, AuditOptions given, std::shared_ptr<KnownReadouts> shared)
       : options(std::move(given)),
         data(make_data(task)),
         original_model(task.original),
         reference_models(task.references),
         original(original_model, data, options),
-        measures(make_measures(data, options, original_model.released)) {
+        measures(make_measures(data, options, original_model.released)),
+        known_without_noise(std::move(shared)) {
     for (const AuditedModel& model : reference_models) {
       references.emplace_back(model, data, options);
     }
@@ -157,11 +157,7 @@ struct Audit::Observations {
     return all;
   }
   // The same number of the original and of each retrained model, once for all subjects.
-  struct Beside {
-    std::optional<double> original;
-    std::vector<double> references;
-  };
-  const Beside& beside(const Measure& measure);
+  const ReadoutsBeside& beside(const Measure& measure);
 
   AuditOptions options;
   AuditData data;
@@ -170,13 +166,15 @@ struct Audit::Observations {
   Observation original;
   std::deque<Observation> references;
   std::vector<Measure> measures;
-  std::map<std::string, Beside> known;
+  KnownReadouts known_with_noise;
+  std::shared_ptr<KnownReadouts> known_without_noise;
 };
 
-const Audit::Observations::Beside& Audit::Observations::beside(const Measure& measure) {
+const ReadoutsBeside& Audit::Observations::beside(const Measure& measure) {
+  KnownReadouts& known = measure.looks_at_noise ? known_with_noise : *known_without_noise;
   const auto kept = known.find(measure.id);
   if (kept != known.end()) return kept->second;
-  Beside values;
+  ReadoutsBeside values;
   const std::vector<Observation*> all = all_references();
   if (!measure.against_references) {
     values.original = measure.read(original, {}).value;
@@ -194,10 +192,10 @@ const Audit::Observations::Beside& Audit::Observations::beside(const Measure& me
   return known[measure.id] = values;
 }
 
-Audit::Audit(const AuditTask& task, AuditOptions options) {
+Audit::Audit(const AuditTask& task, AuditOptions options, std::shared_ptr<KnownReadouts> known) {
   check_groups(options.groups);
   check_task(task);
-  observations_ = std::make_unique<Observations>(task, std::move(options));
+  observations_ = std::make_unique<Observations>(task, std::move(options), std::move(known));
 }
 
 Audit::~Audit() = default;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -83,14 +84,24 @@ struct AuditReport {
 };
 nlohmann::json to_json(const AuditReport& report);
 
+// What a readout says of the original and of each retrained model.
+struct ReadoutsBeside {
+  std::optional<double> original;
+  std::vector<double> references;
+};
+using KnownReadouts = std::map<std::string, ReadoutsBeside>;  // by id
+
 // What is computed of the original and of the references is computed once and shared by all models
 // that are judged. Nothing that is given is changed.
 class Audit {
  public:
   // Throws Error, before any work, for an empty cohort or retain set, fewer than two test examples,
   // a class of the training set that is missing in the test set, or models whose weights have
-  // different names or shapes. `task` must outlive this object.
-  Audit(const AuditTask& task, AuditOptions options);
+  // different names or shapes. `task` must outlive this object. Audits of the same original and
+  // references under different noise may share `known`: readouts that look at no noise, relearning
+  // above all, are then computed once.
+  Audit(const AuditTask& task, AuditOptions options,
+        std::shared_ptr<KnownReadouts> known = std::make_shared<KnownReadouts>());
   ~Audit();
 
   // Cost: one forward pass over D and test, the Jacobian blocks of both if there is noise, and at

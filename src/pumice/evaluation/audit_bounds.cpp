@@ -50,6 +50,7 @@ Measure white_box_measure() {
   return {.id = "white_box",
           .group = "bounds",
           .side = LeakSide::above,
+          .looks_at_noise = true,
           .against_references = true,
           .resolution = 0.01,
           .read = [](Observation& model, const References& references) {
@@ -83,6 +84,7 @@ Measure black_box_measure(AuditSet set, const AuditOptions& options) {
   return {.id = "black_box_" + set_name(set),
           .group = "bounds",
           .side = LeakSide::above,
+          .looks_at_noise = true,
           .against_references = true,
           .resolution = 0.01,
           .read = [set, floor = options.floor, bootstrap = options.bootstrap](
@@ -113,6 +115,7 @@ Measure joint_measure(const AuditData& data, const AuditOptions& options) {
       .id = "joint_cohort",
       .group = "bounds",
       .side = LeakSide::above,
+      .looks_at_noise = true,
       .against_references = true,
       .resolution = 0.01,
       .read = [queries, floor = options.floor](Observation& model, const References& references) {
@@ -176,20 +179,20 @@ Readout adversarial_readout(const AuditData& data, const AuditOptions& options,
   const ImageBox box = pixel_box(data.normalization);
   const at::Tensor& images = data.inputs_of(AuditSet::cohort);
   const std::int64_t starts = std::min(options.adversarial_starts, images.size(0));
-  for (std::int64_t i = 0; i < starts; ++i) {
-    const AdversarialQuery query = find_adversarial_query(
-        *model.audited().model, model.audited().distribution.mean, reference.audited().distribution,
-        images[i], box, {.floor = options.floor, .max_iterations = options.adversarial_iterations});
+  AdversarialQueryOptions search{.floor = options.floor,
+                                 .max_iterations = options.adversarial_iterations};
+  if (options.progress) {
+    search.progress = [&](double share) { options.progress("Adversarial query", share); };
+  }
+  for (const AdversarialQuery& query : find_adversarial_queries(
+           *model.audited().model, model.audited().distribution.mean,
+           reference.audited().distribution, images.narrow(0, 0, starts), box, search)) {
     if (!query.reason.empty()) {
       readout.value = std::numeric_limits<double>::infinity();
       readout.reason = query.reason;
       return readout;
     }
     readout.value = std::max(readout.value, query.nats);
-    if (options.progress) {
-      options.progress("Adversarial query",
-                       static_cast<double>(i + 1) / static_cast<double>(starts));
-    }
   }
   return readout;
 }
@@ -205,6 +208,7 @@ std::vector<Measure> bound_measures(const AuditData& data, const AuditOptions& o
   measures.push_back({.id = "adversarial_query",
                       .group = "adversary",
                       .side = LeakSide::above,
+                      .looks_at_noise = true,
                       .against_references = true,
                       .resolution = 0.01,
                       .read = [&data, &options](Observation& model, const References& references) {

@@ -71,6 +71,7 @@ struct Measure {
   std::string group;
   LeakSide side = LeakSide::below;
   bool side_by_cohort = false;  // a distance has no side of its own: that of the cohort's margin
+  bool looks_at_noise = false;  // at the distributions of weights, not only at what is released
   bool against_references = false;  // a retrained model is then read against the other ones
   double resolution = 0;            // smaller differences are not worth a verdict
   // `references` is empty unless against_references.

@@ -223,7 +223,7 @@ Audit& RunContext::audit(const NoiseOptions& given) {
   options.memory = protocol().memory;
   options.relearn.seed = data_.seed;
   options.progress = [this](const std::string& what, double share) { tell(what, share); };
-  kept->audit = std::make_unique<Audit>(kept->task, options);
+  kept->audit = std::make_unique<Audit>(kept->task, options, known_readouts_);
   return *kept->audit;
 }
 
@@ -248,6 +248,7 @@ const TradeoffSide& RunContext::reference_side(const TradeoffOptions& options) {
 
 void RunContext::release() {
   audits_.clear();
+  known_readouts_ = std::make_shared<KnownReadouts>();
   reference_sides_.clear();
   fisher_.clear();
   shared_.reset();

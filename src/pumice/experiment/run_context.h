@@ -91,8 +91,9 @@ class RunContext {
   std::map<std::string, Weights> trained_;
   std::optional<ForgettingTask> task_;
   std::unique_ptr<SharedProblems> shared_;
-  std::map<std::string, at::Tensor> fisher_;  // by digest of the weights
-  std::map<std::string, std::unique_ptr<KeptAudit>> audits_;
+  std::map<std::string, at::Tensor> fisher_;                  // by digest of the weights
+  std::map<std::string, std::unique_ptr<KeptAudit>> audits_;  // by noise
+  std::shared_ptr<KnownReadouts> known_readouts_ = std::make_shared<KnownReadouts>();
   std::map<std::string, TradeoffSide> reference_sides_;
 };
 

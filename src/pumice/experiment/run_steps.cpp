@@ -1,6 +1,7 @@
 #include "pumice/experiment/run_steps.h"
 
 #include <algorithm>
+#include <set>
 
 #include "pumice/core/error.h"
 #include "pumice/core/seed.h"
@@ -159,23 +160,34 @@ ShadowMargins margins_of(RunContext& context, const MethodProtocol& method) {
   return shadow_margins(context.task(), context.data().selection.test, shadows, options);
 }
 
-// Forecast of one audit; `first`: the original and the references are looked at, too.
-double audit_epochs(const RunContext& context, const MethodProtocol& method, bool first) {
+// Which audit looks at the original and the references, too: the first one at everything, the first
+// one with a noise of its own at what depends on it.
+struct LooksBeside {
+  bool at_answers = false, at_noise = false;
+};
+
+double audit_epochs(const RunContext& context, const MethodProtocol& method, LooksBeside beside) {
   const Protocol& protocol = context.protocol();
   const Costs costs(context);
   const double all = costs.examples + costs.test;
-  double own = costs.forward(all);
-  if (asked(protocol, "path")) {
-    own += static_cast<double>(protocol.audit.path_steps) * costs.forward(all);
-  }
-  if (asked(protocol, "bounds") && method.scrub.noise.scale > 0) own += costs.rows(all);
+  const double others = 1.0 + static_cast<double>(protocol.references);
+  double answers = costs.forward(all);
   // Models that forgot well need most of the epochs that they may have.
-  if (asked(protocol, "relearn")) own += static_cast<double>(protocol.audit.relearn.max_epochs) / 2;
-  return own * (first ? 1.0 + static_cast<double>(protocol.references) : 1.0);
+  if (asked(protocol, "relearn")) {
+    answers += static_cast<double>(protocol.audit.relearn.max_epochs) / 2;
+  }
+  const bool bounds = asked(protocol, "bounds") && method.scrub.noise.scale > 0;
+  const double noise = bounds ? costs.rows(all) : 0;
+  double path = 0;
+  if (asked(protocol, "path")) {
+    path = static_cast<double>(protocol.audit.path_steps) * costs.forward(all);
+  }
+  return path + answers * (beside.at_answers ? 1 + others : 1) +
+         noise * (beside.at_noise ? 1 + others : 1);
 }
 
 Step audit_step(RunContext& context, const MethodProtocol& method, const WorkForecast& work,
-                bool first) {
+                LooksBeside beside) {
   const Protocol& protocol = context.protocol();
   const bool shadows = protocol.shadows > 0;
   Json depends{{"revision", audit_revision},
@@ -184,7 +196,7 @@ Step audit_step(RunContext& context, const MethodProtocol& method, const WorkFor
                {"test", context.data().test_digest},
                {"options", identity(protocol.audit)}};
   if (shadows) depends["shadows"] = {shadows_revision, shadow_digests(context)};
-  double epochs = audit_epochs(context, method, first);
+  double epochs = audit_epochs(context, method, beside);
   double seconds = epochs * work.epoch_seconds;
   if (shadows && is_linear(method.scrub.method)) {
     seconds += static_cast<double>(protocol.shadows) * work.kernel_seconds;
@@ -316,11 +328,11 @@ RunSteps plan_run(RunContext& context, const WorkForecast& work, bool drawn) {
     first_kernel = first_kernel && !linear;
     plan.scrubs[method.label] = plan.steps.back().key;
   }
-  std::map<std::string, bool> seen;  // noise settings whose references are already looked at
+  std::set<std::string> seen;  // noise settings
   for (const MethodProtocol& method : context.protocol().methods) {
-    const std::string noise = identity(method.scrub.noise).dump();
-    plan.steps.push_back(audit_step(context, method, work, !seen[noise]));
-    seen[noise] = true;
+    LooksBeside beside{.at_answers = seen.empty()};
+    beside.at_noise = seen.insert(identity(method.scrub.noise).dump()).second;
+    plan.steps.push_back(audit_step(context, method, work, beside));
     plan.audits[method.label] = plan.steps.back().key;
   }
   if (!context.protocol().figures.tradeoff.empty()) {

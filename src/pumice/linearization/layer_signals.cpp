@@ -598,16 +598,34 @@ class TangentLevel {
   std::uint64_t index_;
 };
 
+struct LogitsAndTangent {
+  at::Tensor logits, tangent;  // n×c each
+};
+
 // Jᵀu is linear in u; differentiating it once more in direction v gives J v.
-at::Tensor tangent_by_double_backward(const Model& model, const Weights& weights,
-                                      const at::Tensor& direction, const at::Tensor& inputs) {
+LogitsAndTangent by_double_backward(const Model& model, const Weights& weights,
+                                    const at::Tensor& direction, const at::Tensor& inputs,
+                                    bool keep_graph) {
   at::AutoGradMode with_gradient(true);
   const Weights leaf{weights.layout, weights.flat.detach().requires_grad_()};
   const at::Tensor logits = model.logits(leaf, inputs);
   const at::Tensor cotangents = at::zeros_like(logits).requires_grad_();
   const at::Tensor pulled = torch::autograd::grad({logits}, {leaf.flat}, {cotangents},
                                                   /*retain_graph=*/true, /*create_graph=*/true)[0];
-  return torch::autograd::grad({pulled}, {cotangents}, {direction})[0];
+  return {logits, torch::autograd::grad({pulled}, {cotangents}, {direction}, keep_graph,
+                                        /*create_graph=*/keep_graph)[0]};
+}
+
+// In the caller's gradient mode: with gradients on, both can be differentiated by the inputs.
+LogitsAndTangent by_forward_mode(const Model& model, const Weights& weights,
+                                 const at::Tensor& direction, const at::Tensor& inputs) {
+  const TangentLevel level;
+  const Weights dual{weights.layout,
+                     at::_make_dual(weights.flat.detach(), direction, level.index())};
+  const at::Tensor logits = model.logits(dual, inputs);
+  const auto [value, change] = at::_unpack_dual(logits, level.index());
+  // A copy: the tangent's memory goes with the level.
+  return {value, change.defined() ? change.clone() : at::zeros_like(value)};
 }
 
 }  // namespace
@@ -616,14 +634,32 @@ at::Tensor tangent_logits(const Model& model, const Weights& weights, const at::
                           const at::Tensor& inputs, TangentMode mode) {
   const at::Tensor tangent = direction.to(weights.flat.scalar_type());
   if (mode == TangentMode::double_backward) {
-    return tangent_by_double_backward(model, weights, tangent, inputs);
+    return by_double_backward(model, weights, tangent, inputs, /*keep_graph=*/false).tangent;
   }
   at::AutoGradMode without_gradient(false);
-  const TangentLevel level;
-  const Weights dual{weights.layout, at::_make_dual(weights.flat.detach(), tangent, level.index())};
-  const at::Tensor logits = model.logits(dual, inputs);
-  const at::Tensor change = std::get<1>(at::_unpack_dual(logits, level.index()));
-  return change.defined() ? change.detach().clone() : at::zeros_like(logits);
+  return by_forward_mode(model, weights, tangent, inputs).tangent;
+}
+
+at::Tensor input_gradient(const Model& model, const Weights& weights, const at::Tensor& cotangents,
+                          const at::Tensor& inputs) {
+  at::AutoGradMode with_gradient(true);
+  const at::Tensor leaf = inputs.detach().clone().requires_grad_();
+  const at::Tensor logits = model.logits({weights.layout, weights.flat.detach()}, leaf);
+  return torch::autograd::grad({logits}, {leaf}, {cotangents.to(logits.scalar_type())})[0];
+}
+
+at::Tensor input_gradient(const Model& model, const Weights& weights, const at::Tensor& direction,
+                          const at::Tensor& cotangents, const at::Tensor& inputs,
+                          TangentMode mode) {
+  at::AutoGradMode with_gradient(true);
+  const at::Tensor leaf = inputs.detach().clone().requires_grad_();
+  const at::Tensor typed = direction.to(weights.flat.scalar_type());
+  const LogitsAndTangent both =
+      mode == TangentMode::forward
+          ? by_forward_mode(model, weights, typed, leaf)
+          : by_double_backward(model, weights, typed, leaf, /*keep_graph=*/true);
+  const at::Tensor sum = both.logits + both.tangent;
+  return torch::autograd::grad({sum}, {leaf}, {cotangents.to(sum.scalar_type())})[0];
 }
 
 TangentMode working_tangent_mode(const Model& model, const Weights& weights,

@@ -72,6 +72,16 @@ Linearization::Linearization(const Model& model, Weights weights, at::Tensor inp
   table_ = read_layers(model_, weights_, few);
 }
 
+Linearization Linearization::with_inputs(const at::Tensor& inputs) const {
+  check_inputs(inputs);
+  if (inputs.sizes().slice(1) != inputs_.sizes().slice(1)) {
+    fail("inputs: shape ", inputs.sizes(), ", must be N×", inputs_.sizes().slice(1));
+  }
+  Linearization other(*this);
+  other.inputs_ = inputs.is_floating_point() ? inputs.to(weights_.flat.scalar_type()) : inputs;
+  return other;
+}
+
 std::vector<std::string> Linearization::without_rule() const {
   return pumice::without_rule(table_, *weights_.layout);
 }
@@ -94,15 +104,31 @@ at::Tensor Linearization::jvp(const at::Tensor& direction) const {
   if (direction.dim() != 1 || direction.numel() != columns()) {
     fail("jvp: direction of shape ", direction.sizes(), ", must have ", columns(), " values");
   }
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& batch : inputs_.split(batch_size_)) {
+    parts.push_back(tangent_logits(model_, weights_, direction, batch, tangent_mode()));
+  }
+  return at::cat(parts);
+}
+
+at::Tensor Linearization::input_gradient(const at::Tensor& direction,
+                                         const at::Tensor& cotangents) const {
+  std::vector<at::Tensor> parts;
+  const auto by_batch = cotangents.reshape({examples(), classes()}).split(batch_size_);
+  const auto batches = inputs_.split(batch_size_);
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    parts.push_back(pumice::input_gradient(model_, weights_, direction, by_batch[i], batches[i],
+                                           tangent_mode()));
+  }
+  return at::cat(parts);
+}
+
+TangentMode Linearization::tangent_mode() const {
   if (!tangent_mode_) {
     const at::Tensor few = inputs_.narrow(0, 0, std::min(probed_examples, examples()));
     tangent_mode_ = working_tangent_mode(model_, weights_, few);
   }
-  std::vector<at::Tensor> parts;
-  for (const at::Tensor& batch : inputs_.split(batch_size_)) {
-    parts.push_back(tangent_logits(model_, weights_, direction, batch, *tangent_mode_));
-  }
-  return at::cat(parts);
+  return *tangent_mode_;
 }
 
 at::Tensor Linearization::vjp(const at::Tensor& cotangents) const {

@@ -27,6 +27,10 @@ class Linearization {
   // outlive this object.
   Linearization(const Model& model, Weights weights, at::Tensor inputs);
 
+  // The same network and weights at other inputs of the same shape, without examining them again:
+  // for searches that ask at many images in turn.
+  Linearization with_inputs(const at::Tensor& inputs) const;
+
   std::int64_t examples() const { return inputs_.size(0); }  // N
   std::int64_t classes() const { return table_.classes; }    // c
   std::int64_t rows() const { return examples() * classes(); }
@@ -42,7 +46,9 @@ class Linearization {
   // it.
   void set_batch_size(std::int64_t examples);
 
-  at::Tensor logits() const;                          // N×c
+  at::Tensor logits() const;  // N×c
+  // ∇_x Σ cotangents ∘ (f + J v), in the shape of the inputs. About nine forward passes.
+  at::Tensor input_gradient(const at::Tensor& direction, const at::Tensor& cotangents) const;
   at::Tensor jvp(const at::Tensor& direction) const;  // J v: p → N×c. About two forward passes.
   at::Tensor vjp(
       const at::Tensor& cotangents) const;  // Jᵀ u: N×c → p. One training step without its update.
@@ -66,6 +72,7 @@ class Linearization {
 
  private:
   Examples view(const std::optional<at::Tensor>& seeds) const;
+  TangentMode tangent_mode() const;
 
   const Model& model_;
   Weights weights_;
