@@ -48,6 +48,12 @@ QueryValue value_of(const at::Tensor& difference, const at::Tensor& covariance, 
           .coefficients = Cholesky::factorize(covariance).solve(difference)};
 }
 
+// A single image takes slow loops in LibTorch's convolutions (they ask for more than one image or
+// 20,480 numbers): two copies of it take a third of the time on ResNet-18.
+at::Tensor never_alone(const at::Tensor& images) {
+  return images.size(0) == 1 ? at::cat({images, images}) : images;
+}
+
 // One start of the search.
 struct Climb {
   AdversarialQuery query;
@@ -192,7 +198,7 @@ QueryObjective::QueryObjective(const Model& model, const Weights& scrubbed,
 }
 
 std::vector<QueryValue> QueryObjective::values(const at::Tensor& images) const {
-  const Linearization here = reference_.with_inputs(images);
+  const Linearization here = reference_.with_inputs(never_alone(images));
   const at::Tensor difference = [&] {
     at::NoGradGuard no_gradient;
     return (model_.logits(scrubbed_, here.inputs()) - here.logits()).to(at::kDouble);
@@ -220,8 +226,10 @@ std::vector<QueryValue> QueryObjective::values(const at::Tensor& images) const {
 }
 
 at::Tensor QueryObjective::gradient(const at::Tensor& image, const QueryValue& value) const {
-  const Linearization here = reference_.with_inputs(image.unsqueeze(0));
-  const at::Tensor coefficients = value.coefficients.unsqueeze(0);  // 1×c
+  const Linearization here = reference_.with_inputs(never_alone(image.unsqueeze(0)));
+  // Of the two copies, only the first one counts.
+  const at::Tensor coefficients =
+      at::stack({value.coefficients, at::zeros_like(value.coefficients)});
   const at::Tensor scrubbed = input_gradient(model_, scrubbed_, coefficients, here.inputs());
   const at::Tensor reference =
       variance_.defined() ? here.input_gradient(variance_ * here.vjp(coefficients), coefficients)

@@ -124,11 +124,11 @@ at::Tensor Linearization::input_gradient(const at::Tensor& direction,
 }
 
 TangentMode Linearization::tangent_mode() const {
-  if (!tangent_mode_) {
+  if (!*tangent_mode_) {
     const at::Tensor few = inputs_.narrow(0, 0, std::min(probed_examples, examples()));
-    tangent_mode_ = working_tangent_mode(model_, weights_, few);
+    *tangent_mode_ = working_tangent_mode(model_, weights_, few);
   }
-  return *tangent_mode_;
+  return **tangent_mode_;
 }
 
 at::Tensor Linearization::vjp(const at::Tensor& cotangents) const {

@@ -79,7 +79,9 @@ class Linearization {
   at::Tensor inputs_;
   LayerTable table_;
   std::int64_t batch_size_ = 64;
-  mutable std::optional<TangentMode> tangent_mode_;  // found at the first jvp
+  // Found at the first tangent, for all that came from one another by with_inputs.
+  std::shared_ptr<std::optional<TangentMode>> tangent_mode_ =
+      std::make_shared<std::optional<TangentMode>>();
 };
 
 }  // namespace pumice
