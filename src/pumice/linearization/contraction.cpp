@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <memory>
 #include <utility>
 
 #include "pumice/core/error.h"
@@ -78,37 +79,53 @@ at::Tensor patches_of(const Layer& layer, const StoredSignals& signals, Range ex
   return patches;
 }
 
+// Rows of one example, S × (O·range.width()): all seeds at once, (S·O)×T times T×K. `patches` has
+// room for T × range.width().
 template <typename Scalar>
-void form_rows_as(const Layer& layer, const StoredSignals& signals, const PatchRange& range,
-                  Scalar* rows) {
+void form_example_rows(const Layer& layer, const StoredSignals& signals, std::int64_t example,
+                       const PatchRange& range, Scalar* patches, Scalar* rows) {
   const std::int64_t seeds = seeds_of(signals);
   const std::int64_t width = range.width();
   const std::int64_t group_outputs = layer.outputs / layer.groups;
-  const Scalar* gradients = signals.gradients.data_ptr<Scalar>();
+  const Scalar* b =
+      signals.gradients.data_ptr<Scalar>() + example * layer.positions * seeds * layer.outputs;
+  for (std::int64_t group = 0; group < layer.groups; ++group) {
+    example_patches(layer, signals, example, group, range, patches);
+    if (layer.groups == 1) {
+      gemm(Transpose::yes, Transpose::no, seeds * layer.outputs, width, layer.positions, b,
+           seeds * layer.outputs, patches, width, 0, rows, width);
+      continue;
+    }
+    for (std::int64_t s = 0; s < seeds; ++s) {
+      gemm(Transpose::yes, Transpose::no, group_outputs, width, layer.positions,
+           b + s * layer.outputs + group * group_outputs, seeds * layer.outputs, patches, width, 0,
+           rows + (s * layer.outputs + group * group_outputs) * width, width);
+    }
+  }
+}
+
+// Calls visit(example, patches) for all examples, on all threads; `patches` is the thread's own.
+template <typename Scalar, typename Visit>
+void with_patches(const Layer& layer, const StoredSignals& signals, const PatchRange& range,
+                  const Visit& visit) {
+  const std::int64_t operations =
+      seeds_of(signals) * layer.positions * layer.outputs * range.width();
   SerialBlas serial;
-  at::parallel_for(0, examples_of(signals), grain(seeds * layer.positions * layer.outputs * width),
+  at::parallel_for(0, examples_of(signals), grain(operations),
                    [&](std::int64_t begin, std::int64_t end) {
-                     std::vector<Scalar> patches(static_cast<std::size_t>(layer.positions * width));
-                     for (std::int64_t i = begin; i < end; ++i) {
-                       const Scalar* b = gradients + i * layer.positions * seeds * layer.outputs;
-                       Scalar* row = rows + i * seeds * layer.outputs * width;
-                       for (std::int64_t group = 0; group < layer.groups; ++group) {
-                         example_patches(layer, signals, i, group, range, patches.data());
-                         if (layer.groups == 1) {  // all seeds at once: (S·O)×T times T×K
-                           gemm(Transpose::yes, Transpose::no, seeds * layer.outputs, width,
-                                layer.positions, b, seeds * layer.outputs, patches.data(), width, 0,
-                                row, width);
-                           continue;
-                         }
-                         for (std::int64_t s = 0; s < seeds; ++s) {
-                           gemm(Transpose::yes, Transpose::no, group_outputs, width,
-                                layer.positions, b + s * layer.outputs + group * group_outputs,
-                                seeds * layer.outputs, patches.data(), width, 0,
-                                row + (s * layer.outputs + group * group_outputs) * width, width);
-                         }
-                       }
-                     }
+                     const auto patches = std::make_unique_for_overwrite<Scalar[]>(
+                         static_cast<std::size_t>(layer.positions * range.width()));
+                     for (std::int64_t i = begin; i < end; ++i) visit(i, patches.get());
                    });
+}
+
+template <typename Scalar>
+void form_rows_as(const Layer& layer, const StoredSignals& signals, const PatchRange& range,
+                  Scalar* rows) {
+  const std::int64_t each = seeds_of(signals) * layer.outputs * range.width();
+  with_patches<Scalar>(layer, signals, range, [&](std::int64_t i, Scalar* patches) {
+    form_example_rows(layer, signals, i, range, patches, rows + i * each);
+  });
 }
 
 void contract_explicitly(const Layer& layer, const StoredSignals& left, const StoredSignals& right,
@@ -457,6 +474,23 @@ at::Tensor range_view(const Layer& layer, const at::Tensor& columns, const Patch
 at::Tensor in_range(const Layer& layer, const at::Tensor& columns, const PatchRange& range) {
   return range_view(layer, columns, range).reshape({-1});
 }
+
+template <typename Scalar>
+void visit_rows(const Layer& layer, const StoredSignals& signals, const PatchRange& range,
+                const std::function<void(std::int64_t example, Scalar* rows)>& visit) {
+  const auto each = static_cast<std::size_t>(seeds_of(signals) * layer.outputs * range.width());
+  std::vector<std::unique_ptr<Scalar[]>> buffers(static_cast<std::size_t>(at::get_num_threads()));
+  with_patches<Scalar>(layer, signals, range, [&](std::int64_t i, Scalar* patches) {
+    auto& own = buffers[static_cast<std::size_t>(at::get_thread_num())];
+    if (!own) own = std::make_unique_for_overwrite<Scalar[]>(each);
+    form_example_rows(layer, signals, i, range, patches, own.get());
+    visit(i, own.get());
+  });
+}
+template void visit_rows<float>(const Layer&, const StoredSignals&, const PatchRange&,
+                                const std::function<void(std::int64_t, float*)>&);
+template void visit_rows<double>(const Layer&, const StoredSignals&, const PatchRange&,
+                                 const std::function<void(std::int64_t, double*)>&);
 
 void form_rows(const Layer& layer, const StoredSignals& signals, const PatchRange& range,
                at::Tensor& rows) {

@@ -14,6 +14,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,12 @@ at::Tensor pooled_patches(const Layer& layer, const std::vector<at::Tensor>& inp
 // [O][tap][channel]. 2·S·T·O·K FLOPs an example.
 void form_rows(const Layer& layer, const StoredSignals& signals, const PatchRange& range,
                at::Tensor& rows);
+
+// The same, one example at a time in a buffer that stays in the cache: visit(example, rows) with S
+// rows, which it may change. Called on all threads, once for each example. float and double.
+template <typename Scalar>
+void visit_rows(const Layer& layer, const StoredSignals& signals, const PatchRange& range,
+                const std::function<void(std::int64_t example, Scalar* rows)>& visit);
 
 // The columns of a layer in panels of about `width` columns (never less than one channel of one
 // tap): whole taps where they fit.

@@ -45,7 +45,34 @@ std::int64_t bytes_each(const Examples& examples) {
   return passing_bytes(examples.table, seeds, size) + values * size;
 }
 
+template <typename Scalar>
+void multiply(std::int64_t count, const Scalar* factors, Scalar* values) {
+#pragma omp simd
+  for (std::int64_t k = 0; k < count; ++k) values[k] *= factors[k];
+}
+
+template <typename Scalar>
+void add_squares(std::int64_t count, const Scalar* values, Scalar* sums) {
+#pragma omp simd
+  for (std::int64_t k = 0; k < count; ++k) sums[k] += values[k] * values[k];
+}
+
 }  // namespace
+
+std::int64_t RowPanel::columns() const {
+  return layer ? layer->outputs * range.width() : rows.size(1);
+}
+
+template <typename Scalar>
+void RowPanel::for_each(
+    const std::function<void(std::int64_t example, Scalar* rows)>& visit) const {
+  if (layer) return visit_rows<Scalar>(*layer, *signals, range, visit);
+  Scalar* first = rows.data_ptr<Scalar>();
+  const std::int64_t each = rows.numel() / examples;
+  at::parallel_for(0, examples, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) visit(i, first + i * each);
+  });
+}
 
 void stream_rows(const Examples& examples, const RowStreamOptions& options,
                  const std::function<void(const RowPanel&)>& visit) {
@@ -63,7 +90,9 @@ void stream_rows(const Examples& examples, const RowStreamOptions& options,
     std::vector<StoredPart> stored =
         gather(examples, first, first + count, parts, count, {}, nullptr);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      RowPanel panel{first, count, nullptr, {}, nullptr, {}};
+      RowPanel panel;
+      panel.first_example = first;
+      panel.examples = count;
       if (parts[i].kind != KernelPart::Kind::layer) {
         panel.block = parts[i].kind == KernelPart::Kind::vectors ? &examples.table.vectors
                                                                  : &examples.table.slow;
@@ -74,9 +103,7 @@ void stream_rows(const Examples& examples, const RowStreamOptions& options,
       panel.layer = &examples.table.layers[parts[i].layer];
       for (const PatchRange& range : column_panels(*panel.layer, panel_columns)) {
         panel.range = range;
-        panel.rows = at::empty({count * examples.rows_each(), panel.layer->outputs * range.width()},
-                               stored[i].signals.gradients.options());
-        form_rows(*panel.layer, stored[i].signals, range, panel.rows);
+        panel.signals = &stored[i].signals;
         visit(panel);
       }
       stored[i] = {};
@@ -87,10 +114,20 @@ void stream_rows(const Examples& examples, const RowStreamOptions& options,
   }
 }
 
-at::Tensor panel_factors(const RowPanel& panel, const WeightLayout& layout,
-                         const at::Tensor& flat) {
-  if (panel.block) return block_factors(*panel.block, layout, flat);
-  return in_range(*panel.layer, layer_factors(*panel.layer, layout, flat), panel.range);
+PanelFactors::PanelFactors(const LayerTable& table, const WeightLayout& layout,
+                           const at::Tensor& flat)
+    : table_(table) {
+  for (const Layer& layer : table.layers) {
+    layers_.push_back(layer_factors(layer, layout, flat));
+  }
+  if (table.vectors.columns > 0) vectors_ = block_factors(table.vectors, layout, flat);
+  if (table.slow.columns > 0) slow_ = block_factors(table.slow, layout, flat);
+}
+
+at::Tensor PanelFactors::of(const RowPanel& panel) const {
+  if (panel.block) return panel.block == &table_.vectors ? vectors_ : slow_;
+  const auto position = static_cast<std::size_t>(panel.layer - table_.layers.data());
+  return in_range(*panel.layer, layers_[position], panel.range);
 }
 
 void check_variance(const at::Tensor& variance, std::int64_t weights) {
@@ -107,19 +144,22 @@ at::Tensor query_blocks(const Examples& examples, const at::Tensor& variance,
                         const RowStreamOptions& options) {
   const std::int64_t seeds = examples.rows_each();
   const WeightLayout& layout = *examples.weights.layout;
-  const at::Tensor deviation = variance.sqrt().to(examples.weights.flat.scalar_type());
+  const PanelFactors deviations(examples.table, layout,
+                                variance.sqrt().to(examples.weights.flat.scalar_type()));
   at::Tensor blocks = at::zeros({examples.count(), seeds, seeds}, at::kDouble);
   stream_rows(examples, options, [&](const RowPanel& panel) {
-    const at::Tensor rows = panel.rows * panel_factors(panel, layout, deviation);
-    const std::int64_t width = rows.size(1);
-    at::Tensor part = at::zeros({panel.examples, seeds, seeds}, rows.options());
-    AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "query_blocks", [&] {
-      at::parallel_for(0, panel.examples, 1, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const scalar_t* own = rows.data_ptr<scalar_t>() + i * seeds * width;
-          add_class_products(seeds, seeds, 1, width, own, 0, width, own, 0, width,
-                             part.data_ptr<scalar_t>() + i * seeds * seeds, seeds);
+    const std::int64_t width = panel.columns();
+    const at::Tensor deviation = deviations.of(panel);
+    at::Tensor part = at::zeros({panel.examples, seeds, seeds}, deviation.options());
+    AT_DISPATCH_FLOATING_TYPES(deviation.scalar_type(), "query_blocks", [&] {
+      const scalar_t* factors = deviation.data_ptr<scalar_t>();
+      scalar_t* sums = part.data_ptr<scalar_t>();
+      panel.for_each<scalar_t>([&](std::int64_t i, scalar_t* rows) {
+        for (std::int64_t seed = 0; seed < seeds; ++seed) {
+          multiply(width, factors, rows + seed * width);
         }
+        add_class_products(seeds, seeds, 1, width, rows, 0, width, rows, 0, width,
+                           sums + i * seeds * seeds, seeds);
       });
     });
     blocks.narrow(0, panel.first_example, panel.examples).add_(part);
@@ -127,8 +167,25 @@ at::Tensor query_blocks(const Examples& examples, const at::Tensor& variance,
   return blocks;
 }
 
+// Σ over the panel's rows of their squares, w values.
+static at::Tensor squared_sum(const RowPanel& panel, std::int64_t seeds, at::ScalarType type) {
+  const std::int64_t width = panel.columns();
+  at::Tensor by_thread = at::zeros({at::get_num_threads(), width}, type);
+  AT_DISPATCH_FLOATING_TYPES(type, "squared_sum", [&] {
+    scalar_t* sums = by_thread.data_ptr<scalar_t>();
+    panel.for_each<scalar_t>([&](std::int64_t, const scalar_t* rows) {
+      scalar_t* own = sums + at::get_thread_num() * width;
+      for (std::int64_t seed = 0; seed < seeds; ++seed) {
+        add_squares(width, rows + seed * width, own);
+      }
+    });
+  });
+  return by_thread.sum(0);
+}
+
 at::Tensor sum_of_squares(const Examples& examples, const RowStreamOptions& options) {
   const WeightLayout& layout = *examples.weights.layout;
+  const std::int64_t seeds = examples.rows_each();
   at::Tensor sums = at::zeros({layout.total()}, at::kDouble);
   // Layers are summed in their own order of columns, and put in the layout's at the end.
   std::vector<at::Tensor> by_layer;
@@ -136,7 +193,7 @@ at::Tensor sum_of_squares(const Examples& examples, const RowStreamOptions& opti
     by_layer.push_back(at::zeros({layer.weights()}, at::kDouble));
   }
   stream_rows(examples, options, [&](const RowPanel& panel) {
-    const at::Tensor squares = panel.rows.square().sum(0);
+    const at::Tensor squares = squared_sum(panel, seeds, examples.weights.flat.scalar_type());
     if (panel.layer) {
       const auto position = static_cast<std::size_t>(panel.layer - examples.table.layers.data());
       at::Tensor target = range_view(*panel.layer, by_layer[position], panel.range);

@@ -9,14 +9,22 @@
 namespace pumice {
 
 // Rows (n·S)×w of a few examples; columns belong to one layer ([O][tap][channel] within `range`) or
-// to one block.
+// to one block. Formed when they are visited.
 struct RowPanel {
   std::int64_t first_example = 0;
-  std::int64_t examples = 0;
+  std::int64_t examples = 0;  // n
   const Layer* layer = nullptr;
   PatchRange range;
+  const StoredSignals* signals = nullptr;  // of a layer
   const ColumnBlock* block = nullptr;
-  at::Tensor rows;
+  at::Tensor rows;               // of a block
+  std::int64_t columns() const;  // w
+
+  // visit(i, rows) for each of the n examples, with its S×w rows, which it may change: the layer's
+  // are formed in a buffer that stays in the cache. Called on all threads, once an example. float
+  // or double, whichever the signals are.
+  template <typename Scalar>
+  void for_each(const std::function<void(std::int64_t example, Scalar* rows)>& visit) const;
 };
 
 struct RowStreamOptions {
@@ -29,8 +37,19 @@ struct RowStreamOptions {
 void stream_rows(const Examples& examples, const RowStreamOptions& options,
                  const std::function<void(const RowPanel&)>& visit);
 
-// The factors of a panel's columns, from a flat vector of p values.
-at::Tensor panel_factors(const RowPanel& panel, const WeightLayout& layout, const at::Tensor& flat);
+// The factors of every panel's columns, from a flat vector of p values: brought into the layers'
+// order of columns once, since that costs more than using them.
+class PanelFactors {
+ public:
+  // Refers to `table`, which has to live longer.
+  PanelFactors(const LayerTable& table, const WeightLayout& layout, const at::Tensor& flat);
+  at::Tensor of(const RowPanel& panel) const;
+
+ private:
+  const LayerTable& table_;
+  std::vector<at::Tensor> layers_;
+  at::Tensor vectors_, slow_;
+};
 
 // Throws Error unless `variance` has p finite values ≥ 0.
 void check_variance(const at::Tensor& variance, std::int64_t weights);
