@@ -172,6 +172,7 @@ void check_references(const AuditFlags& flags) {
 void add_audit_options(CLI::App& command, AuditFlags& flags) {
   add_model_options(command, flags);
   add_data_options(command, flags.data);
+  add_normalization_options(command, flags.data);
   add_readout_options(command, flags);
   add_noise_options(command, flags);
   add_run_options(command, flags);

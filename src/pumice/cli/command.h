@@ -30,6 +30,9 @@ void add_report_command(CLI::App& app);
 // --channels: the same everywhere. Seeds are the command's own.
 void add_data_options(CLI::App& command, DataRequest& request, bool with_spec = true);
 
+// --mean and --std, for commands that run a network.
+void add_normalization_options(CLI::App& command, DataRequest& request);
+
 // An empty name (an unset variable of a script) must not pass for an option that was not given: a
 // training that should leave a cohort out would silently include it. UsageError for the first such.
 void refuse_empty_values(const CLI::App& command, const std::vector<const char*>& options);

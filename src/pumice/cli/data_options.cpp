@@ -45,6 +45,25 @@ void add_data_options(CLI::App& command, DataRequest& request, bool with_spec) {
       ->group("Data");
 }
 
+void add_normalization_options(CLI::App& command, DataRequest& request) {
+  const char* where = "Data";
+  CLI::Option* mean =
+      command
+          .add_option("--mean", request.normalization.mean,
+                      "Network inputs are (pixel/255 - mean)/std: one number, or one a channel "
+                      "(default: what the model says, else measured on the training images)")
+          ->type_name("M")
+          ->delimiter(',')
+          ->group(where);
+  CLI::Option* deviation =
+      command.add_option("--std", request.normalization.deviation, "Goes with --mean")
+          ->type_name("S")
+          ->delimiter(',')
+          ->group(where);
+  mean->needs(deviation);
+  deviation->needs(mean);
+}
+
 void refuse_empty_values(const CLI::App& command, const std::vector<const char*>& options) {
   for (const char* name : options) {
     const CLI::Option* option = command.get_option(name);
@@ -57,6 +76,7 @@ void refuse_empty_values(const CLI::App& command, const std::vector<const char*>
 DataRequest inherit_data_options(const CLI::App& command, const DataRequest& given,
                                  const DataRequest& stored) {
   DataRequest request = stored;
+  request.normalization = given.normalization;
   const auto was_given = [&](const char* name) { return command.get_option(name)->count() > 0; };
   if (was_given("--data")) request.spec = given.spec;
   if (was_given("--test")) request.test_spec = given.test_spec;

@@ -213,6 +213,9 @@ void print_errors(const char* name, const Errors& errors) {
 
 Metadata scrubbed_metadata(const Request& request, const ForgettingSummary& summary) {
   Metadata metadata = request.loaded.checkpoint.metadata;
+  // A foreign model said neither; an audit of the result need not be told again.
+  store(metadata, request.loaded.request);
+  store(metadata, request.loaded.normalization);
   metadata["created_by"] = text("pumice ", version());
   metadata["revision"] = revision();
   metadata["forgotten"] = text(request.split.cohort.size(), " of ",

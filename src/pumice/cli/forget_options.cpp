@@ -179,6 +179,7 @@ void add_run_options(CLI::App& command, ForgetFlags& flags) {
 void add_forget_options(CLI::App& command, ForgetFlags& flags) {
   add_request_options(command, flags);
   add_data_options(command, flags.data);
+  add_normalization_options(command, flags.data);
   add_method_options(command, flags);
   add_noise_options(command, flags);
   add_run_options(command, flags);

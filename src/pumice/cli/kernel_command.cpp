@@ -256,6 +256,7 @@ void add_options(CLI::App& command, KernelFlags& flags) {
   command.add_flag("--quiet", flags.quiet, "No progress bar");
   command.add_flag("--json", flags.json, "Print the summary as JSON");
   add_data_options(command, flags.data);
+  add_normalization_options(command, flags.data);
 }
 
 }  // namespace

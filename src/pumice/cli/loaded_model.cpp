@@ -17,7 +17,8 @@ LoadedModel load_model(const std::string& model, const CLI::App& command,
     throw UsageError(text(model, ": does not say which data it was trained on, give --data"));
   }
   loaded.selection = load(loaded.request);
-  loaded.normalization = normalization_for(loaded.checkpoint.metadata, loaded.selection.train);
+  loaded.normalization = normalization_for(loaded.checkpoint.metadata, loaded.selection.train,
+                                           loaded.request.normalization);
   return loaded;
 }
 

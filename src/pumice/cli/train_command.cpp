@@ -139,8 +139,9 @@ void run_train(const CLI::App& command, const TrainFlags& flags) {
   const TrainingOptions options = training_options(flags, origin);
   const DataRequest request = data_request(command, flags, origin);
   Selection selection = load(request);
-  const Normalization normalization = normalization_for(
-      origin.checkpoint ? origin.checkpoint->metadata : Metadata{}, selection.train);
+  const Normalization normalization =
+      normalization_for(origin.checkpoint ? origin.checkpoint->metadata : Metadata{},
+                        selection.train, request.normalization);
   Start start = make_start(flags, origin, selection.train, options.seed);
   const std::string head = keeps_head(flags, origin) ? "kept" : "fresh";
   const bool torchscript = dynamic_cast<const TorchScriptModel*>(start.model.get()) != nullptr;

@@ -137,6 +137,7 @@ void add_run_options(CLI::App& command, TrainFlags& flags) {
 void add_train_options(CLI::App& command, TrainFlags& flags) {
   add_start_options(command, flags);
   add_data_options(command, flags.data);
+  add_normalization_options(command, flags.data);
   add_recipe_options(command, flags);
   add_cohort_options(command, flags);
   add_run_options(command, flags);

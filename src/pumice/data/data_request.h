@@ -6,6 +6,7 @@
 #include <string>
 
 #include "pumice/data/data_source.h"
+#include "pumice/data/normalization.h"
 #include "pumice/data/selection.h"
 
 namespace pumice {
@@ -15,6 +16,9 @@ struct DataRequest {
   std::string test_spec = {};  // "": the test part of `spec`
   SourceOptions source = {};
   SelectionOptions selection = {};
+  // Given on the command line; empty: the model's own, else measured. Not stored with the selection,
+  // since a checkpoint holds the one that was used.
+  Normalization normalization = {};
 };
 
 Selection load(const DataRequest& request);

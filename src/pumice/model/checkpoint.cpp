@@ -103,10 +103,31 @@ void store(Metadata& metadata, const ClassTable& classes) {
   metadata["original_labels"] = Json(classes.original_labels).dump();
 }
 
-Normalization normalization_for(const Metadata& metadata, const Dataset& train) {
-  if (train.images.scalar_type() != at::kByte) return {};
-  Normalization stored = stored_normalization(metadata);
-  return stored.empty() ? measure_normalization(train) : stored;
+Normalization normalization_for(const Metadata& metadata, const Dataset& train,
+                                const Normalization& given) {
+  if (train.images.scalar_type() != at::kByte) {
+    if (!given.empty()) fail("normalisation: given, but float32 images are used as they are");
+    return {};
+  }
+  const Normalization stored = stored_normalization(metadata);
+  if (given.empty()) return stored.empty() ? measure_normalization(train) : stored;
+  Normalization full = given;
+  const auto channels = static_cast<std::size_t>(train.images.size(1));
+  for (auto* numbers : {&full.mean, &full.deviation}) {
+    if (numbers->size() == 1) numbers->resize(channels, numbers->front());
+    if (numbers->size() != channels) {
+      fail("normalisation: ", full.mean.size(), " means and ", full.deviation.size(),
+           " deviations, must be one of each, or one for each of ", channels, " channels");
+    }
+  }
+  for (const double deviation : full.deviation) {
+    if (!(deviation > 0)) fail("normalisation: deviation ", deviation, ", must be > 0");
+  }
+  if (!stored.empty() && stored != full) {
+    fail("normalisation: the model was trained with another one (mean ", stored.mean.front(),
+         ", deviation ", stored.deviation.front(), " in the first channel), it cannot be changed");
+  }
+  return full;
 }
 
 }  // namespace pumice

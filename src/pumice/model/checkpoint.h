@@ -31,8 +31,11 @@ Checkpoint open_checkpoint(const std::filesystem::path& path);
 //   init_digest        digest of the start; start: "true" in the file of the start itself
 //   created_by, revision
 Normalization stored_normalization(const Metadata& metadata);  // empty if there is none
-// What the model was trained with, else measured on `train`; empty for float32 images.
-Normalization normalization_for(const Metadata& metadata, const Dataset& train);
+// What the model was trained with, else `given`, else measured on `train`; empty for float32 images.
+// One number in `given` stands for all channels. Throws Error if it contradicts the model, does not
+// fit the images, or a deviation is not > 0.
+Normalization normalization_for(const Metadata& metadata, const Dataset& train,
+                                const Normalization& given = {});
 std::optional<DataRequest> stored_data_request(const Metadata& metadata);  // none in foreign files
 void store(Metadata& metadata, const Normalization& normalization);
 void store(Metadata& metadata, const DataRequest& request);
