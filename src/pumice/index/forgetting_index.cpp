@@ -12,10 +12,7 @@
 #include "pumice/core/atomic_folder.h"
 #include "pumice/core/error.h"
 #include "pumice/core/file_digest.h"
-#include "pumice/core/memory.h"
 #include "pumice/core/system_random.h"
-#include "pumice/forgetting/dual_solve.h"
-#include "pumice/forgetting/scale_rule.h"
 #include "pumice/model/torchscript_model.h"
 #include "pumice/record/record.h"
 
@@ -49,67 +46,6 @@ std::vector<std::int64_t> all_but(std::int64_t examples, const std::vector<std::
     if (!std::binary_search(rows.begin(), rows.end(), i)) others.push_back(i);
   }
   return others;
-}
-
-// (Θ + N·λ·I) β = r − J u over all rows; the displacement of the linear model is −Jᵀβ.
-DualSolution solve(const IndexContent& content) {
-  return solve_dual({content.kernel, {}},
-                    content.terms.ridge * static_cast<double>(content.examples()),
-                    content.residual - content.displaced);
-}
-
-void check_memory(std::int64_t examples, std::int64_t classes,
-                  const std::optional<std::int64_t>& memory) {
-  const double needed = index_bytes(examples, classes);
-  const double allowed =
-      memory ? static_cast<double>(*memory) : static_cast<double>(available_memory()) / 2;
-  if (needed <= allowed) return;
-  fail("memory: a request to an index of ", examples, " examples with ", classes, " classes takes ",
-       bytes_text(needed), ", allowed are ", bytes_text(allowed),
-       memory ? " (--memory)" : " (half of what is free; --memory sets it)",
-       "; give it more, or forget without an index, where a solver needs no kernel");
-}
-
-void fill_rows(IndexContent& content, const Dataset& train) {
-  content.ids.clear();
-  content.pixels.clear();
-  for (std::int64_t i = 0; i < train.size(); ++i) {
-    content.ids.push_back(id_digest(content.terms.key, train.ids[static_cast<std::size_t>(i)]));
-    content.pixels.push_back(pixels_digest(content.terms.key, train.images[i]));
-  }
-  content.labels = train.labels.contiguous();
-}
-
-// Kernel, residuals, wlin(D) and scale at the task's weights, into a content that has its terms.
-IndexReport linearize(const ForgettingTask& task, SharedProblems& shared,
-                      std::optional<double> scale, IndexContent& content) {
-  const auto begin = Clock::now();
-  check_memory(task.train.size(), task.train.classes.size(), task.linear.memory);
-  const LinearProblem& problem = shared.at_weights();
-  const at::Tensor& theta = problem.kernel().theta;
-  // Its halves were summed in different orders; one of them is stored.
-  content.kernel = (theta + theta.t()).mul_(0.5);
-  content.residual = problem.residual();
-  content.displaced = problem.displaced();
-  content.centre = task.centre.to(task.weights.flat.scalar_type()).contiguous();
-  fill_rows(content, task.train);
-  const DualSolution solution = solve(content);
-  if (!solution.succeeded()) fail("index: ", solution.factorization.brief());
-  if (!(solution.relative_residual < 1e-6)) {
-    fail("index: the linear system is solved to a relative residual of ",
-         solution.relative_residual, " only, must be < 1e-6; a larger --ridge helps");
-  }
-  content.wlin = problem.pull(-solution.coefficients);
-  if (scale) {
-    content.terms.scale = *scale;
-    content.terms.scale_rule = "given";
-  } else {
-    const ScaleChoice choice = scale_without_examples(problem.displacement(), content.wlin);
-    content.terms.scale = choice.scale;
-    content.terms.scale_rule = choice.rule;
-  }
-  content.terms.point_examples = task.train.size();
-  return {problem.kernel().summary.brief(), solution.relative_residual, seconds_since(begin)};
 }
 
 Json terms_entry(const IndexContent& content, const IndexReport& report) {
@@ -164,7 +100,8 @@ IndexReport build_index(const files::path& folder, const IndexSource& source,
                    .decay_centre = source.decay_centre,
                    .weight_decay = task.weight_decay,
                    .ridge = source.ridge.value_or(task.weight_decay),
-                   .scale_rule = {},
+                   .scale = source.scale.value_or(1),
+                   .scale_rule = source.scale ? given_scale : "",
                    .loss = task.loss,
                    .classes = task.train.classes,
                    .normalization = task.normalization,
@@ -172,7 +109,7 @@ IndexReport build_index(const files::path& folder, const IndexSource& source,
                    .built_examples = task.train.size(),
                    .refresh_above = source.refresh_above,
                    .retrain_above = source.retrain_above};
-  const IndexReport report = linearize(task, shared, source.scale, content);
+  const IndexReport report = linearize(task, shared, content);
   const files::path index = target.temporary_path() / index_name;
   const files::path point = target.temporary_path() / point_name(task.model);
   const files::path ledger_file = target.temporary_path() / ledger_name;
@@ -288,7 +225,7 @@ IndexAnswer ForgettingIndex::answer(const std::vector<std::string>& cohort_ids, 
                                     const NoiseOptions& noise, const LinearProblemOptions& options,
                                     const std::vector<Weights>& references) const {
   const auto begin = Clock::now();
-  check_memory(content_.examples(), content_.classes(), options.memory);
+  check_index_memory(content_.examples(), content_.classes(), options.memory);
   const std::vector<std::int64_t> retain =
       all_but(content_.examples(), rows_named(content_, cohort_ids));
   IndexAnswer result{with_rows(content_, retain), cohort_ids, {}};
@@ -305,7 +242,7 @@ IndexAnswer ForgettingIndex::answer(const std::vector<std::string>& cohort_ids, 
   summary.linearized_at = "the point of the index";
   summary.solver = "index";
   summary.shared_kernel = true;
-  const DualSolution solution = solve(result.content);
+  const DualSolution solution = solve_index(result.content);
   if (!solution.succeeded()) {
     summary.converged = false;
     summary.explanation = solution.factorization.brief();
@@ -405,10 +342,7 @@ IndexReport ForgettingIndex::refresh(const Checkpoint& released, const Dataset& 
   IndexContent content;
   content.terms = content_.terms;
   content.terms.model = own;
-  const std::optional<double> scale = content_.terms.scale_rule == "given"
-                                          ? std::optional<double>(content_.terms.scale)
-                                          : std::nullopt;
-  const IndexReport report = linearize(task, shared, scale, content);
+  const IndexReport report = linearize(task, shared, content);
   Json entry = terms_entry(content, report);
   entry["request"] = last->at("request");
   entry["wiped_point"] = content_.terms.model;

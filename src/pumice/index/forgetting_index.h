@@ -25,6 +25,7 @@
 #include "pumice/forgetting/applicability.h"
 #include "pumice/forgetting/scrub.h"
 #include "pumice/index/index_content.h"
+#include "pumice/index/index_point.h"
 #include "pumice/index/ledger.h"
 #include "pumice/model/checkpoint.h"
 
@@ -41,13 +42,6 @@ struct IndexSource {
   std::optional<double> scale = {};       // default: the rule without unseen examples
   double refresh_above = 0.05;
   double retrain_above = 0.2;
-};
-
-// How the kernel was computed and solved.
-struct IndexReport {
-  std::string kernel;  // one line
-  double relative_residual = 0;
-  double seconds = 0;
 };
 
 // Makes the folder, whole or not at all. Throws Error if it exists, if the kernel would not fit
