@@ -11,7 +11,7 @@
 #include "command.h"
 #include "pumice/core/atomic_file.h"
 #include "pumice/core/error.h"
-#include "pumice/core/file_lock.h"
+#include "pumice/core/folder_lock.h"
 #include "refusal.h"
 #include "temporary_folder.h"
 
@@ -162,15 +162,15 @@ TEST(WipeFile, ZerosReachTheDiskBeforeTheNameGoes) {
   EXPECT_EQ(content_of(folder / "other name"), std::string(secret.size(), '\0'));
 }
 
-TEST(FileLock, TheSecondOneIsToldWhoHasIt) {
+TEST(FolderLock, TheSecondOneIsToldWhoHasIt) {
   const TemporaryFolder folder;
   {
-    const FileLock lock(folder / "lock");
-    EXPECT_EQ(refusal([&] { FileLock second(folder / "lock"); }),
-              folder.path().string() + ": is in use by process " + std::to_string(::getpid()) +
-                  "; one at a time, try again when it has ended");
+    const FolderLock lock(folder.path());
+    EXPECT_EQ(refusal([&] { FolderLock second(folder.path()); }),
+              folder.path().string() + ": another run is at work in this folder (process " +
+                  std::to_string(::getpid()) + "), must end first");
   }
-  EXPECT_EQ(refusal([&] { FileLock third(folder / "lock"); }), "accepted");
+  EXPECT_EQ(refusal([&] { FolderLock third(folder.path()); }), "accepted");
 }
 
 }  // namespace

@@ -57,7 +57,9 @@ TEST(IndexFaults, FilesOfAnotherIndexAreRefused) {
 TEST(IndexFaults, TwoAtOnceAreTold) {
   const SmallIndex small;
   const ForgettingIndex first(small.folder);
-  EXPECT_NE(refusal([&] { ForgettingIndex second(small.folder); }).find("is in use by process"),
+  EXPECT_NE(refusal([&] {
+              ForgettingIndex second(small.folder);
+            }).find("another run is at work in this folder (process "),
             std::string::npos);
 }
 

@@ -90,7 +90,7 @@ struct SmallIndex {
   std::map<std::string, std::string> state() const {
     std::map<std::string, std::string> found;
     for (const auto& file : std::filesystem::recursive_directory_iterator(home.path())) {
-      if (file.is_regular_file() && file.path().filename() != "lock") {
+      if (file.is_regular_file() && file.path().filename() != ".lock") {
         found[std::filesystem::relative(file.path(), home.path()).string()] =
             file_digest(file.path());
       }

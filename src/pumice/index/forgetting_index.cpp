@@ -129,7 +129,7 @@ IndexReport build_index(const files::path& folder, const IndexSource& source,
 
 ForgettingIndex::ForgettingIndex(files::path folder, Transaction::OnStep on_step)
     : folder_(checked_folder(std::move(folder))),
-      lock_(folder_ / "lock"),
+      lock_(folder_),
       recovery_(recover(folder_)),
       on_step_(std::move(on_step)),
       ledger_((folder_ / ledger_name).string(), read_file(folder_ / ledger_name)) {

@@ -4,7 +4,7 @@
 //   index.safetensors   kernel, residuals, digests of the examples that are left (IndexContent)
 //   point.safetensors   the model at the point of linearisation (point.pt for TorchScript)
 //   ledger.jsonl        what was asked and released (Ledger)
-//   lock, journal.json  one process at a time; an interrupted change (Transaction)
+//   .lock, journal.json one process at a time; an interrupted change (Transaction)
 //
 // Weights after forgetting F, everything asked so far:  w + s·(wlin(D∖F) − wlin(D)), with w, s and
 // wlin(D) fixed at the point. So twenty requests in turn give what one request for their union
@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "pumice/core/file_lock.h"
+#include "pumice/core/folder_lock.h"
 #include "pumice/core/transaction.h"
 #include "pumice/forgetting/applicability.h"
 #include "pumice/forgetting/scrub.h"
@@ -111,7 +111,7 @@ class ForgettingIndex {
               Ledger::Json entry, const std::vector<IndexOutput>& outputs);
 
   std::filesystem::path folder_;
-  FileLock lock_;
+  FolderLock lock_;
   Recovery recovery_;
   Transaction::OnStep on_step_;
   Ledger ledger_;

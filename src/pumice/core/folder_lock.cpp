@@ -1,4 +1,4 @@
-#include "pumice/core/file_lock.h"
+#include "pumice/core/folder_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,7 +13,8 @@
 
 namespace pumice {
 
-FileLock::FileLock(const std::filesystem::path& path) {
+FolderLock::FolderLock(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / ".lock";
   descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   // A copy on a read-only medium can still be looked at.
   if (descriptor_ < 0) descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -24,9 +25,8 @@ FileLock::FileLock(const std::filesystem::path& path) {
     const ssize_t size = ::pread(descriptor_, holder.data(), holder.size() - 1, 0);
     ::close(descriptor_);
     if (reason != EWOULDBLOCK) fail(path.string(), ": cannot be locked, ", std::strerror(reason));
-    fail(path.parent_path().string(), ": is in use by ",
-         size > 0 ? "process " + std::string(holder.data()) : "another process",
-         "; one at a time, try again when it has ended");
+    fail(folder.string(), ": another run is at work in this folder",
+         size > 0 ? " (process " + std::string(holder.data()) + ")" : "", ", must end first");
   }
   // Who holds it, for the other one's message: nothing depends on whether this succeeds.
   const std::string own = std::to_string(::getpid());
@@ -35,7 +35,7 @@ FileLock::FileLock(const std::filesystem::path& path) {
   }
 }
 
-FileLock::~FileLock() {
+FolderLock::~FolderLock() {
   ::close(descriptor_);
 }
 
