@@ -12,7 +12,7 @@
 
 #include "command.h"
 #include "pumice/core/error.h"
-#include "pumice/experiment/step_store.h"
+#include "pumice/core/folder_lock.h"
 #include "pumice/record/record.h"
 #include "temporary_folder.h"
 
@@ -237,7 +237,8 @@ TEST(RunCommand, TwoRunsInOneFolderAreRefused) {
   const CommandResult result = run_command(tool(folder / "tiny.toml", folder / "out"));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.error, text("pumice: ", (folder / "out").string(),
-                               ": another run is at work in this folder, must end first\n"));
+                               ": another run is at work in this folder (process ", ::getpid(),
+                               "), must end first\n"));
 }
 
 TEST(RunCommand, MissingDataAreToldBeforeAnyWorkWithTheWayToGetThem) {

@@ -43,15 +43,5 @@ TEST(StepStore, ADamagedResultIsAnErrorNotASilentRepetition) {
             std::string::npos);
 }
 
-TEST(FolderLock, ASecondOneIsRefusedUntilTheFirstIsGone) {
-  const TemporaryFolder folder;
-  {
-    const FolderLock first(folder.path());
-    EXPECT_EQ(refusal([&] { FolderLock second(folder.path()); }),
-              folder.path().string() + ": another run is at work in this folder, must end first");
-  }
-  EXPECT_EQ(refusal([&] { FolderLock third(folder.path()); }), "accepted");
-}
-
 }  // namespace
 }  // namespace pumice

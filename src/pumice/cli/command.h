@@ -21,6 +21,7 @@ void add_data_command(CLI::App& app);
 void add_train_command(CLI::App& app);
 void add_kernel_command(CLI::App& app);
 void add_forget_command(CLI::App& app);
+void add_index_command(CLI::App& app);
 void add_audit_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_demo_command(CLI::App& app);

@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "pumice/cli/command.h"
+#include "pumice/cli/error_table.h"
 #include "pumice/cli/forget_options.h"
+#include "pumice/cli/indexed_forget.h"
 #include "pumice/cli/loaded_model.h"
 #include "pumice/cli/progress_bars.h"
 #include "pumice/core/memory.h"
@@ -173,42 +175,12 @@ ForgettingTask make_task(const ForgetFlags& flags, const Request& request) {
   return task;
 }
 
-struct Errors {
-  Evaluation cohort, retain, test;
-};
-
 Errors judge(const Request& request, const Weights& weights) {
-  const auto on = [&](const Dataset& dataset) {
-    return dataset.size() ? evaluate(*request.loaded.checkpoint.model, weights, dataset,
-                                     request.loaded.normalization)
-                          : Evaluation{};
-  };
   const Selection& selection = request.loaded.selection;
   const Dataset retained =
       request.split.retain.empty() ? Dataset{} : subset(selection.train, request.split.retain);
-  return {on(subset(selection.train, request.split.cohort)), on(retained), on(selection.test)};
-}
-
-Json errors_json(const Errors& errors) {
-  const auto one = [](const Evaluation& evaluation) {
-    return Json{
-        {"examples", evaluation.count}, {"error", evaluation.error}, {"loss", evaluation.loss}};
-  };
-  Json json{{"cohort", one(errors.cohort)}, {"retain", one(errors.retain)}};
-  if (errors.test.count) json["test"] = one(errors.test);
-  return json;
-}
-
-void print_errors(const char* name, const Errors& errors) {
-  std::printf("  %-12s", name);
-  for (const Evaluation* evaluation : {&errors.cohort, &errors.retain, &errors.test}) {
-    if (evaluation->count == 0) {
-      std::printf("%10s%10s", "-", "-");
-    } else {
-      std::printf("%8.2f %%%10.4f", 100 * evaluation->error, evaluation->loss);
-    }
-  }
-  std::printf("\n");
+  return cli::judge(*request.loaded.checkpoint.model, weights, request.loaded.normalization,
+                    subset(selection.train, request.split.cohort), retained, selection.test);
 }
 
 Metadata scrubbed_metadata(const Request& request, const ForgettingSummary& summary) {
@@ -274,6 +246,7 @@ void print_traces(const ForgetFlags& flags) {
 void run_forget(const CLI::App& command, ForgetFlags& flags) {
   check_forget_flags(command, flags);
   set_threads(flags.threads.value_or(available_cores()));
+  if (!flags.index.empty()) return run_indexed_forget(command, flags);
   const Request request = open_request(command, flags);
   ForgettingTask task = make_task(flags, request);
   ProgressBars bars(flags.quiet || flags.json);
@@ -331,9 +304,7 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
   if (flags.json) {
     std::printf("%s\n", to_json(record).dump(2).c_str());
   } else {
-    std::printf("%-14s%20s%20s%20s\n", "", "cohort", "retained", "test");
-    std::printf("  %-12s%10s%10s%10s%10s%10s%10s\n", "", "error", "loss", "error", "loss", "error",
-                "loss");
+    print_errors_head();
     print_errors("before", before);
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (results[i].sample.flat.defined())
@@ -370,7 +341,9 @@ void add_forget_command(CLI::App& app) {
   command->footer(
       "Data, recipe and weight decay are those that the model says, unless given again.\n"
       "Example: pumice forget --model w.safetensors --init w.start.safetensors --cohort cohort.txt "
-      "--noise 1e-9 --out scrubbed.safetensors --record forget.json");
+      "--noise 1e-9 --out scrubbed.safetensors --record forget.json\n"
+      "Requests again and again: pumice index build --help, then pumice forget --index INDEX "
+      "--cohort cohort.txt --noise 1e-9 --out released.safetensors");
   command->callback([command, flags] { run_forget(*command, *flags); });
 }
 

@@ -12,7 +12,11 @@ void add_request_options(CLI::App& command, ForgetFlags& flags) {
   const char* group = "Request";
   command.add_option("--model", flags.model, "The trained model (.safetensors or TorchScript .pt)")
       ->type_name("FILE")
-      ->required()
+      ->group(group);
+  command
+      .add_option("--index", flags.index,
+                  "In place of --model: the index of the model (pumice index build)")
+      ->type_name("DIR")
       ->group(group);
   command
       .add_option("--init", flags.init,
@@ -185,9 +189,28 @@ void add_forget_options(CLI::App& command, ForgetFlags& flags) {
   add_run_options(command, flags);
 }
 
+namespace {
+
+// What an index has fixed once for all requests.
+void refuse_options_of_the_index(const CLI::App& command) {
+  for (const char* name : {"--method", "--weight-decay", "--decay-centre", "--loss", "--curvature",
+                           "--ridge", "--scale", "--validation", "--linearize-at", "--no-trapezium",
+                           "--solver", "--tolerance", "--epochs", "--rate", "--replace", "--key"}) {
+    if (command.get_option(name)->count() > 0) {
+      throw UsageError(text(name, ": means nothing with --index, which has fixed it"));
+    }
+  }
+}
+
+}  // namespace
+
 void check_forget_flags(const CLI::App& command, ForgetFlags& flags) {
-  refuse_empty_values(command, {"--model", "--init", "--cohort", "--out", "--record", "--key",
-                                "--distribution", "--data", "--validation"});
+  refuse_empty_values(command, {"--model", "--index", "--init", "--cohort", "--out", "--record",
+                                "--key", "--distribution", "--data", "--validation"});
+  if (flags.index.empty() && flags.model.empty()) {
+    throw UsageError("--model: not given, must be (or --index)");
+  }
+  if (!flags.index.empty()) refuse_options_of_the_index(command);
   if (flags.methods.empty()) flags.methods = {"consistent"};
   if (std::set<std::string>(flags.methods.begin(), flags.methods.end()).size() !=
       flags.methods.size()) {

@@ -15,7 +15,7 @@ namespace pumice::cli {
 
 // Everything that was said on the command line; what was not said stays empty.
 struct ForgetFlags {
-  std::string model, init, cohort, out, record, distribution, key;
+  std::string model, index, init, cohort, out, record, distribution, key;
   std::vector<std::string> methods, references;
   DataRequest data;
   std::optional<double> weight_decay;

@@ -85,6 +85,7 @@ int run(int argument_count, char** arguments) {
   add_train_command(app);
   add_kernel_command(app);
   add_forget_command(app);
+  add_index_command(app);
   add_audit_command(app);
   add_run_command(app);
   add_demo_command(app);

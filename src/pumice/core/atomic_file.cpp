@@ -1,6 +1,5 @@
 #include "pumice/core/atomic_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,20 +8,10 @@
 #include <utility>
 
 #include "pumice/core/error.h"
+#include "pumice/core/sync.h"
 
 namespace pumice {
 namespace {
-
-void sync_path(const std::filesystem::path& path, int flags) {
-  const int descriptor = ::open(path.c_str(), flags);
-  if (descriptor < 0) fail(path.string(), ": cannot be opened, ", std::strerror(errno));
-  const int result = ::fsync(descriptor);
-  const int reason = errno;
-  ::close(descriptor);
-  // Some file systems cannot sync folders; that is no reason to lose the result.
-  if (result != 0 && reason != EINVAL)
-    fail(path.string(), ": cannot be synced, ", std::strerror(reason));
-}
 
 std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
@@ -45,12 +34,12 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::commit() {
-  sync_path(temporary_, O_RDONLY);
+  sync_file(temporary_);
   std::error_code reason;
   std::filesystem::rename(temporary_, target_, reason);
   if (reason) fail(target_.string(), ": cannot be written, ", reason.message());
   committed_ = true;
-  sync_path(folder_of(target_), O_RDONLY | O_DIRECTORY);
+  sync_folder(folder_of(target_));
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "pumice/core/error.h"
+#include "pumice/core/folder_lock.h"
 #include "pumice/core/interrupt.h"
 #include "pumice/core/memory.h"
 

@@ -1,12 +1,5 @@
 #include "pumice/experiment/step_store.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
 #include "pumice/core/atomic_file.h"
 #include "pumice/core/digest.h"
 #include "pumice/core/error.h"
@@ -59,20 +52,6 @@ void StepStore::finish(const StepKey& key, const StepResult& result) const {
                     {"seconds", result.seconds},
                     {"content", result.content}};
   write_file_atomically(prepare(key) / result_name, stored.dump(1) + "\n");
-}
-
-FolderLock::FolderLock(const fs::path& folder) {
-  const fs::path file = folder / ".lock";
-  descriptor_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) fail(file.string(), ": cannot be opened, ", std::strerror(errno));
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(descriptor_);
-    fail(folder.string(), ": another run is at work in this folder, must end first");
-  }
-}
-
-FolderLock::~FolderLock() {
-  ::close(descriptor_);
 }
 
 }  // namespace pumice

@@ -40,17 +40,4 @@ class StepStore {
   std::filesystem::path folder_;
 };
 
-// Held as long as the object lives, given back by the system if the process is killed. Throws Error
-// if another process holds it.
-class FolderLock {
- public:
-  explicit FolderLock(const std::filesystem::path& folder);
-  ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  int descriptor_ = -1;
-};
-
 }  // namespace pumice

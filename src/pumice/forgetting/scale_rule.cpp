@@ -118,17 +118,22 @@ at::Tensor fit_linear_classifier(const at::Tensor& features, const at::Tensor& l
   return weights;
 }
 
-ScaleChoice choose_scale(const ForgettingTask& task, const at::Tensor& direction,
-                         const at::Tensor& displacement, const at::Tensor& wlin_all) {
-  if (task.split.cohort.empty()) return {.scale = 1, .rule = "nothing to forget"};
+ScaleChoice scale_without_examples(const at::Tensor& displacement, const at::Tensor& wlin_all) {
   const double along = displacement.dot(wlin_all).item<double>();
   const double undershoot =
       along > 0 ? displacement.dot(displacement).item<double>() / along : usual_scale;
-  const double usual = std::min(usual_scale, std::pow(std::max(1.0, undershoot), 4));
+  return {.scale = std::min(usual_scale, std::pow(std::max(1.0, undershoot), 4)),
+          .rule = "what networks need"};
+}
+
+ScaleChoice choose_scale(const ForgettingTask& task, const at::Tensor& direction,
+                         const at::Tensor& displacement, const at::Tensor& wlin_all) {
+  if (task.split.cohort.empty()) return {.scale = 1, .rule = "nothing to forget"};
+  const ScaleChoice blind = scale_without_examples(displacement, wlin_all);
+  const double usual = blind.scale;
   if (!task.validation || task.validation->size() < 2 || !task.start || task.split.retain.empty() ||
       task.loss != Loss::cross_entropy) {
-    return {.scale = usual,
-            .rule = "what networks need; unseen examples (--validation) would tell"};
+    return {.scale = usual, .rule = blind.rule + "; unseen examples (--validation) would tell"};
   }
   ScaleChoice choice{.scale = usual, .rule = "margin of unseen examples of the same hardness"};
   MarginSummary summary = margin_target(task);

@@ -34,6 +34,9 @@ struct ScaleChoice {
 ScaleChoice choose_scale(const ForgettingTask& task, const at::Tensor& direction,
                          const at::Tensor& displacement, const at::Tensor& wlin_all);
 
+// The rule without unseen examples. It looks at no cohort, so that one scale serves many requests.
+ScaleChoice scale_without_examples(const at::Tensor& displacement, const at::Tensor& wlin_all);
+
 // The minimum of mean cross-entropy + decay/2·|W − centre|² over W (c×(d+1), the last column is the
 // bias): a linear classifier on features (n×d). Newton's method with step halving, in float64.
 // Cost: (c·d)³/3 multiplications an iteration, about ten of them.
