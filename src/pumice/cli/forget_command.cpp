@@ -1,6 +1,7 @@
 // pumice forget: a model, its data and a deletion request in; a scrubbed model and a record out.
 #include <cstdio>
 #include <filesystem>
+#include <iomanip>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "pumice/core/revision.h"
 #include "pumice/data/split.h"
 #include "pumice/forgetting/applicability.h"
+#include "pumice/forgetting/method_forecast.h"
 #include "pumice/forgetting/scrub.h"
 #include "pumice/linalg/threads.h"
 #include "pumice/model/torchscript_model.h"
@@ -97,7 +99,7 @@ Request open_request(const CLI::App& command, const ForgetFlags& flags) {
                   .recipe = {},
                   .validation = {}};
   const Checkpoint& checkpoint = request.loaded.checkpoint;
-  check_outputs(flags, checkpoint);
+  if (!flags.dry_run) check_outputs(flags, checkpoint);
   if (!flags.init.empty()) {
     request.start = open_checkpoint(flags.init);
     check_same_network(flags.init, *request.start, checkpoint.weights);
@@ -170,7 +172,8 @@ ForgettingTask make_task(const ForgetFlags& flags, const Request& request) {
   }
   if (flags.loss) task.loss = loss_named(*flags.loss);
   if (flags.memory) task.linear.memory = parse_bytes(*flags.memory);
-  if (flags.tolerance) task.linear.relative_tolerance = *flags.tolerance;
+  if (flags.tolerance) task.linear.error_tolerance = *flags.tolerance;
+  task.linear.preconditioner = flags.preconditioner;
   check(task);
   return task;
 }
@@ -243,6 +246,31 @@ void print_traces(const ForgetFlags& flags) {
   std::printf("; and in the data, logs and checkpoints of its training.\n");
 }
 
+void print_forecast(const ForgetFlags& flags, const ForgettingTask& task, SharedProblems& shared,
+                    ProgressBars& bars) {
+  std::vector<ScrubOptions> requests;
+  for (const std::string& name : flags.methods) {
+    requests.push_back({.method = name, .options = flags.method, .noise = flags.noise});
+  }
+  const std::vector<MethodForecast> forecasts = forecast_methods(task, shared, requests);
+  bars.finish();
+  if (flags.json) {
+    Json methods = Json::array();
+    for (const MethodForecast& forecast : forecasts) methods.push_back(to_json(forecast));
+    std::printf("%s\n", Json{{"dry_run", true},
+                             {"examples", task.train.size()},
+                             {"cohort_size", task.split.cohort.size()},
+                             {"threads", at::get_num_threads()},
+                             {"methods", methods}}
+                            .dump(2)
+                            .c_str());
+    return;
+  }
+  std::printf("Forecast for %zu of %ld examples, %d threads; nothing is written\n%s",
+              task.split.cohort.size(), static_cast<long>(task.train.size()), at::get_num_threads(),
+              forecast_text(forecasts).c_str());
+}
+
 void run_forget(const CLI::App& command, ForgetFlags& flags) {
   check_forget_flags(command, flags);
   set_threads(flags.threads.value_or(available_cores()));
@@ -251,7 +279,12 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
   ForgettingTask task = make_task(flags, request);
   ProgressBars bars(flags.quiet || flags.json);
   task.linear.progress = bars.teller();
+  task.linear.iterated = [&bars](const SolveProgress& progress) {
+    bars.note(text("iteration ", progress.iteration, ", residual ", std::setprecision(2),
+                   progress.relative_residual));
+  };
   SharedProblems shared(task);
+  if (flags.dry_run) return print_forecast(flags, task, shared, bars);
 
   ApplicabilityOptions known{.decay_known = request.recipe.has_value(), .start_buffers = {}};
   if (request.start) known.start_buffers = request.start->model->buffers();
@@ -342,6 +375,7 @@ void add_forget_command(CLI::App& app) {
       "Data, recipe and weight decay are those that the model says, unless given again.\n"
       "Example: pumice forget --model w.safetensors --init w.start.safetensors --cohort cohort.txt "
       "--noise 1e-9 --out scrubbed.safetensors --record forget.json\n"
+      "What it will cost: the same with --dry-run.\n"
       "Requests again and again: pumice index build --help, then pumice forget --index INDEX "
       "--cohort cohort.txt --noise 1e-9 --out released.safetensors");
   command->callback([command, flags] { run_forget(*command, *flags); });

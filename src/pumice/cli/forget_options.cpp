@@ -29,9 +29,9 @@ void add_request_options(CLI::App& command, ForgetFlags& flags) {
       ->group(group);
   command
       .add_option("--out", flags.out,
-                  "The scrubbed model, in the format of --model; a folder for several methods")
+                  "The scrubbed model, in the format of --model; a folder for several methods "
+                  "(required unless --dry-run)")
       ->type_name("FILE")
-      ->required()
       ->group(group);
   command.add_option("--record", flags.record, "What was done, as JSON")
       ->type_name("FILE")
@@ -109,12 +109,20 @@ void add_method_options(CLI::App& command, ForgetFlags& flags) {
       ->group(group);
   command
       .add_option("--solver", flags.solver,
-                  "dual: the kernel, factorised (default); primal: conjugate gradients on the "
-                  "weights")
-      ->check(CLI::IsMember({"dual", "primal"}))
+                  "dense: the kernel, factorised; matrix-free: conjugate gradients on the weights; "
+                  "auto: what the forecast says is faster (default)")
+      ->check(CLI::IsMember({"auto", "dense", "matrix-free"}))
       ->group(group);
-  command.add_option("--tolerance", flags.tolerance, "primal: relative residual (1e-6)")
+  command
+      .add_option("--tolerance", flags.tolerance, "matrix-free: bound of the relative error (1e-3)")
       ->type_name("T")
+      ->group(group);
+  command
+      .add_option("--preconditioner", flags.preconditioner,
+                  "matrix-free: examples that the preconditioner is made of, 0 for none (default: "
+                  "what the estimate of iterations says)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
       ->group(group);
   command.add_option("--epochs", flags.method.finetune_epochs, "finetune: epochs")
       ->capture_default_str()
@@ -159,12 +167,16 @@ void add_run_options(CLI::App& command, ForgetFlags& flags) {
   const char* group = "Run";
   command
       .add_option("--memory", flags.memory,
-                  "What the kernel may take, such as 2G (default: half of what is free)")
+                  "What a solve may take, such as 2G (default: half of what is free)")
       ->type_name("BYTES")
       ->group(group);
   command.add_option("--threads", flags.threads, "Cores to use (default: all)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024))
+      ->group(group);
+  command
+      .add_flag("--dry-run", flags.dry_run,
+                "Print time, memory and solver of each method as forecast, and write nothing")
       ->group(group);
   command
       .add_flag("--accept-unconverged", flags.accept_unconverged,
@@ -193,9 +205,10 @@ namespace {
 
 // What an index has fixed once for all requests.
 void refuse_options_of_the_index(const CLI::App& command) {
-  for (const char* name : {"--method", "--weight-decay", "--decay-centre", "--loss", "--curvature",
-                           "--ridge", "--scale", "--validation", "--linearize-at", "--no-trapezium",
-                           "--solver", "--tolerance", "--epochs", "--rate", "--replace", "--key"}) {
+  for (const char* name :
+       {"--method", "--weight-decay", "--decay-centre", "--loss", "--curvature", "--ridge",
+        "--scale", "--validation", "--linearize-at", "--no-trapezium", "--solver", "--tolerance",
+        "--preconditioner", "--dry-run", "--epochs", "--rate", "--replace", "--key"}) {
     if (command.get_option(name)->count() > 0) {
       throw UsageError(text(name, ": means nothing with --index, which has fixed it"));
     }
@@ -211,6 +224,7 @@ void check_forget_flags(const CLI::App& command, ForgetFlags& flags) {
     throw UsageError("--model: not given, must be (or --index)");
   }
   if (!flags.index.empty()) refuse_options_of_the_index(command);
+  if (flags.out.empty() && !flags.dry_run) throw UsageError("--out is required");
   if (flags.methods.empty()) flags.methods = {"consistent"};
   if (std::set<std::string>(flags.methods.begin(), flags.methods.end()).size() !=
       flags.methods.size()) {

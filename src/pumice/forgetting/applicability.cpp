@@ -81,8 +81,9 @@ void examine_linearity(const ForgettingTask& task, const LinearProblem& problem,
     return;
   }
   const std::int64_t count = std::min(options.linearity_examples, task.train.size());
-  const at::Tensor inputs = problem.linearization().inputs().narrow(0, 0, count);
-  const Linearization few(task.model, task.weights, inputs);
+  const Linearization few =
+      problem.stream().network().with_inputs(problem.stream().inputs().first(count));
+  const at::Tensor& inputs = few.inputs();
   const at::ScalarType type = task.weights.flat.scalar_type();
   at::NoGradGuard no_gradient;
   const at::Tensor real = task.model.logits({task.weights.layout, task.start->to(type)}, inputs);
@@ -170,10 +171,9 @@ void examine_duplicates(const ForgettingTask& task, Applicability& result) {
   for (const std::int64_t position : task.split.cohort) {
     result.identical_pixels += retained.contains(pixels_digest(task.train.images[position]));
   }
-  const at::Tensor features =
-      last_layer_inputs(task.model, task.weights,
-                        network_inputs(task.train.images, task.normalization))
-          .to(at::kDouble);
+  const at::Tensor features = last_layer_inputs(task.model, task.weights,
+                                                InputSource(task.train.images, task.normalization))
+                                  .to(at::kDouble);
   const at::Tensor kept = features.index_select(0, index_of(task.split.retain));
   const double usual = nearest_distances(kept, kept, true).median().item<double>();
   const at::Tensor own =
