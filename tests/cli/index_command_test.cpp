@@ -85,8 +85,8 @@ TEST_F(IndexCommandFull, RequestsAuditsAndARefreshFollowEachOtherAndTheForgotten
   EXPECT_EQ(content_of(path("f1.json")).find(ids_[0]), std::string::npos);
   run("audit --model " + path("r1.safetensors") + " --original " + path("w.safetensors") +
       " --init " + path("w.start.safetensors") +
-      " --reference retrain --references 2 --only bounds" + first + noise + " --distribution " +
-      path("d1.safetensors") + " --record " + path("a1.json"));
+      " --reference retrain --references 2 --only bounds --test folder:" + path("data") + first +
+      noise + " --distribution " + path("d1.safetensors") + " --record " + path("a1.json"));
   const json bounds = run("index bound " + path("i") + " --audit " + path("a1.json") + " --json");
   EXPECT_GT(bounds["white_box"]["nats"].get<double>(), 0);
 

@@ -64,7 +64,7 @@ def main(tool, document):
     audit = json.loads((folder / "audit.json").read_text())
     assert len(audit["references"]) == 3, audit["references"]
     values = {readout["id"]: readout for readout in audit["readouts"]}
-    original, scrubbed = values["loss_cohort"]["original"], values["loss_cohort"]["value"]
+    original, scrubbed = values["cohort_loss"]["original"], values["cohort_loss"]["value"]
     assert scrubbed > original, f"loss on the cohort: {original} before, {scrubbed} after forgetting"
     report = (folder / "report.html").read_text()
     assert "<html" in report and "train/circle/000.png" not in report

@@ -172,7 +172,8 @@ TEST(Protocol, TheShippedOnesAreReadable) {
   for (const auto& file : std::filesystem::directory_iterator(PUMICE_SOURCE_DIR "/protocols")) {
     const Protocol protocol = read_protocol(file.path());
     EXPECT_FALSE(protocol.title.empty()) << file.path();
-    EXPECT_EQ(protocol.cohort_size, 25) << file.path();
+    // The paper forgets 25; the demo is smaller, to be quick.
+    EXPECT_EQ(protocol.cohort_size, file.path().stem() == "demo" ? 15 : 25) << file.path();
     ++count;
   }
   EXPECT_EQ(count, 7);

@@ -122,7 +122,6 @@ void add_method_options(CLI::App& command, ForgetFlags& flags) {
                   "matrix-free: examples that the preconditioner is made of, 0 for none (default: "
                   "what the estimate of iterations says)")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
       ->group(group);
   command.add_option("--epochs", flags.method.finetune_epochs, "finetune: epochs")
       ->capture_default_str()
@@ -238,6 +237,9 @@ void check_forget_flags(const CLI::App& command, ForgetFlags& flags) {
   }
   if (flags.tolerance && !(*flags.tolerance > 0 && *flags.tolerance < 1)) {
     throw UsageError(text("--tolerance: ", *flags.tolerance, ", must be in (0, 1)"));
+  }
+  if (flags.preconditioner && *flags.preconditioner < 0) {
+    throw UsageError(text("--preconditioner: ", *flags.preconditioner, ", must be >= 0"));
   }
   if (!flags.init.empty() && flags.decay_centre) {
     throw UsageError("--decay-centre: means nothing with --init, which says where decay pulls to");

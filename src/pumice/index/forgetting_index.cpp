@@ -78,8 +78,7 @@ ForgettingTask task_at(const IndexContent& content, const Checkpoint& checkpoint
 }
 
 files::path checked_folder(files::path folder) {
-  // In the middle of a change the ledger may be in no place at all, but then the journal is.
-  if (files::exists(folder / ledger_name) || files::exists(folder / "journal.json")) return folder;
+  if (files::exists(folder / ledger_name)) return folder;
   fail(folder.string(), ": is no index, must be a folder that 'pumice index build' made");
 }
 
