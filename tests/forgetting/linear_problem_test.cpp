@@ -25,20 +25,20 @@ at::Tensor rows_of(const std::vector<std::int64_t>& examples, std::int64_t class
   return at::tensor(rows, at::kLong);
 }
 
-TEST(LinearProblem, DualAndPrimalSolutionsAgree) {
+TEST(LinearProblem, DenseAndMatrixFreeSolutionsAgree) {
   const SmallRequest request = curved_request({0, 3, 7, 11});
   const LinearProblem problem = problem_of(request, {.relative_tolerance = 1e-11});
   for (const Curvature curvature : {Curvature::identity, Curvature::softmax}) {
     for (const bool displaced : {true, false}) {
       LinearModel model{.curvature = curvature, .decay = 0.1, .displaced = displaced};
-      const auto dual = problem.direction(request.split.cohort, request.split.retain, model);
-      model.solver = Solver::primal;
-      const auto primal = problem.direction(request.split.cohort, request.split.retain, model);
-      EXPECT_TRUE(dual.report.converged && primal.report.converged);
-      EXPECT_LT(relative_distance(primal.value, dual.value), 1e-7);
-      EXPECT_LT(relative_distance(primal.all.value, dual.all.value), 1e-8);
-      EXPECT_LT(relative_distance(primal.retain.value, dual.retain.value), 1e-8);
-      EXPECT_GT(*primal.report.iterations, 0);
+      const auto dense = problem.direction(request.split.cohort, request.split.retain, model);
+      model.solver = Solver::matrix_free;
+      const auto matrix_free = problem.direction(request.split.cohort, request.split.retain, model);
+      EXPECT_TRUE(dense.report.converged && matrix_free.report.converged);
+      EXPECT_LT(relative_distance(matrix_free.value, dense.value), 1e-7);
+      EXPECT_LT(relative_distance(matrix_free.all.value, dense.all.value), 1e-8);
+      EXPECT_LT(relative_distance(matrix_free.retain.value, dense.retain.value), 1e-8);
+      EXPECT_GT(*matrix_free.report.iterations, 0);
     }
   }
 }
@@ -132,25 +132,28 @@ TEST(LinearProblem, ThePapersClosedFormHoldsWithTheCorrectedSignAndNotWithThePri
 
 TEST(LinearProblem, TheGaussNewtonOperatorEqualsItsDenseForm) {
   const SmallRequest request = curved_request({0});
-  const Linearization linearization(*request.model, request.weights, request.inputs());
+  const ExampleStream stream(*request.model, request.weights, request.inputs());
   const at::Tensor jacobian = dense_jacobian(*request.model, request.weights, request.inputs());
-  const at::Tensor logits = linearization.logits();
-  const at::Tensor root = curvature_root(logits, Loss::cross_entropy, Curvature::softmax);
+  const LogitCurvature softmax = logit_curvature(Loss::cross_entropy, Curvature::softmax);
+  const at::Tensor root = softmax.root(stream.logits(everything(24)));
   const at::Tensor rows =
       root.transpose(1, 2).bmm(jacobian.view({24, 3, -1})).reshape({-1, jacobian.size(1)});
   const std::vector<std::string> none;
   at::Tensor dense = rows.t().mm(rows);
   dense.diagonal().add_(0.3);
-  EXPECT_EQ(broken_promises(GaussNewtonOperator(linearization, root, 0.3), dense, 1e-10), none);
+  EXPECT_EQ(
+      broken_promises(GaussNewtonOperator(stream, everything(24), softmax, 0.3), dense, 1e-10),
+      none);
   at::Tensor plain = jacobian.t().mm(jacobian);
   plain.diagonal().add_(0.3);
-  EXPECT_EQ(broken_promises(GaussNewtonOperator(linearization, {}, 0.3), plain, 1e-10), none);
+  EXPECT_EQ(broken_promises(GaussNewtonOperator(stream, everything(24), {}, 0.3), plain, 1e-10),
+            none);
 }
 
 TEST(LinearProblem, TrainingOnNothingLeavesTheCentre) {
   const SmallRequest request = curved_request(everything(24));
   const LinearProblem problem = problem_of(request);
-  for (const Solver solver : {Solver::dual, Solver::primal}) {
+  for (const Solver solver : {Solver::dense, Solver::matrix_free}) {
     const auto direction =
         problem.direction(request.split.cohort, {}, {.decay = 0.1, .solver = solver});
     EXPECT_EQ(direction.retain.value.norm().item<double>(), 0);

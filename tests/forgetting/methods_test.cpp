@@ -86,7 +86,7 @@ TEST(ForgettingMethods, ForALinearModelConsistentFromAConvergedModelEqualsExactR
         std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}) {  // half the data
     const SmallRequest request = linear_request(cohort);
     const at::Tensor retrained = exact_training(request, request.split.retain);
-    for (const Solver solver : {Solver::dual, Solver::primal}) {
+    for (const Solver solver : {Solver::dense, Solver::matrix_free}) {
       ForgettingTask task = request.task();
       task.linear.relative_tolerance = 1e-12;
       SharedProblems shared(task);

@@ -105,11 +105,12 @@ void add_method_options(CLI::App& command, ForgetFlags& flags) {
       ->group(group);
   command
       .add_option("--solver", flags.solver,
-                  "dual: the kernel, factorised (default); primal: conjugate gradients on the "
-                  "weights")
-      ->check(CLI::IsMember({"dual", "primal"}))
+                  "dense: the kernel, factorised; matrix-free: conjugate gradients on the weights; "
+                  "auto: what the forecast says is faster (default)")
+      ->check(CLI::IsMember({"auto", "dense", "matrix-free"}))
       ->group(group);
-  command.add_option("--tolerance", flags.tolerance, "primal: relative residual (1e-6)")
+  command
+      .add_option("--tolerance", flags.tolerance, "matrix-free: bound of the relative error (1e-3)")
       ->type_name("T")
       ->group(group);
   command.add_option("--epochs", flags.method.finetune_epochs, "finetune: epochs")

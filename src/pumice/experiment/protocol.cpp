@@ -123,7 +123,7 @@ MethodProtocol read_method(TomlTable table, const NoiseOptions& noise, const Pro
     options.linearize_at = *at == "start" ? LinearizeAt::start : LinearizeAt::weights;
   }
   take(table.flag("trapezium"), options.trapezium);
-  if (const auto solver = table.word("solver", {"dual", "primal"})) {
+  if (const auto solver = table.word("solver", {"auto", "dense", "matrix-free"})) {
     options.solver = solver_named(*solver);
   }
   take(table.whole("epochs", 1), options.finetune_epochs);

@@ -81,8 +81,9 @@ void examine_linearity(const ForgettingTask& task, const LinearProblem& problem,
     return;
   }
   const std::int64_t count = std::min(options.linearity_examples, task.train.size());
-  const at::Tensor inputs = problem.linearization().inputs().narrow(0, 0, count);
-  const Linearization few(task.model, task.weights, inputs);
+  const Linearization few =
+      problem.stream().network().with_inputs(problem.stream().inputs().first(count));
+  const at::Tensor& inputs = few.inputs();
   const at::ScalarType type = task.weights.flat.scalar_type();
   at::NoGradGuard no_gradient;
   const at::Tensor real = task.model.logits({task.weights.layout, task.start->to(type)}, inputs);

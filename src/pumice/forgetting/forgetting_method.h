@@ -36,7 +36,7 @@ struct MethodOptions {
   std::optional<double> scale = {};         // along δ; default: what the method's rule says
   LinearizeAt linearize_at = LinearizeAt::weights;  // ntk
   bool trapezium = true;                            // ntk
-  std::optional<Solver> solver = {};                // default: dual
+  std::optional<Solver> solver = {};                // default: dense
   // finetune
   std::int64_t finetune_epochs = 10;
   double finetune_rate = 0.01;

@@ -7,7 +7,7 @@ namespace pumice {
 LinearProblem SharedProblems::at(const at::Tensor& flat) const {
   return {task_.model,
           {task_.weights.layout, flat.to(task_.weights.flat.scalar_type())},
-          network_inputs(task_.train.images, task_.normalization),
+          InputSource(task_.train.images, task_.normalization),
           task_.train.labels,
           task_.centre,
           task_.loss,

@@ -13,23 +13,69 @@
 #include "pumice/forgetting/dual_solve.h"
 #include "pumice/forgetting/loss.h"
 #include "pumice/linalg/conjugate_gradients.h"
-#include "pumice/linearization/linearization.h"
+#include "pumice/linearization/example_stream.h"
 
 namespace pumice {
 
 enum class Solver {
-  dual,  // the kernel Θ, factorised: memory (N·c)², one kernel serves all parts S and all methods
-  primal,  // conjugate gradients in weight space: memory a few p, one epoch and a half an iteration
+  // Whichever the forecast says is faster within the memory budget.
+  automatic,
+  // The kernel Θ, factorised: memory (N·c)², one kernel serves all parts S and all methods.
+  dense,
+  // Conjugate gradients in weight space: memory a few p and one batch, whatever N; 5/3 of a
+  // training epoch an iteration.
+  matrix_free,
 };
 Solver solver_named(const std::string& name);  // throws Error with the known names
-std::string solver_name(Solver solver);
+std::string solver_name(Solver solver);        // "auto", "dense", "matrix-free"
+
+// A solve by conjugate gradients on its way: what is needed to go on from there.
+struct SolveIterate {
+  std::string solve;           // which one: a name, and a digest of all that its answer depends on
+  std::int64_t iteration = 0;  // that led here
+  at::Tensor solution;         // p, in the precision of the weights
+};
+
+// Keeps the last iterate of each solve of a run, so that a run that was killed goes on from it.
+class IterateStore {
+ public:
+  virtual ~IterateStore() = default;
+  // After every iteration, and at the end. May throw to give up. With several processes all of them
+  // call it, with the same values; one that keeps them is enough.
+  virtual void save(const SolveIterate& iterate) = 0;
+  // The last one that was kept of this solve; none: begin with zero. With several processes, what
+  // the first one says counts for all.
+  virtual std::optional<SolveIterate> restore(const std::string& solve) = 0;
+};
+
+// Where a solve by conjugate gradients is.
+struct SolveProgress {
+  std::string what;
+  std::int64_t iteration = 0;
+  double relative_residual = 0;
+  double seconds = 0;
+};
 
 struct LinearProblemOptions {
-  std::optional<std::int64_t> memory = {};  // for the kernel; default: half of what is free
-  double relative_tolerance = 1e-6;         // of conjugate gradients
+  // What a solve may take: kernel and factors, or vectors and one batch. Default: half of what is
+  // free.
+  std::optional<std::int64_t> memory = {};
+  // Conjugate gradients stop at |r|/√μ <= error_tolerance·|x|_A, which bounds the relative error in
+  // the norm of A (conjugate_gradients.h), and, if it is set, at |r| <= relative_tolerance·|b|.
+  double error_tolerance = 1e-3;
+  std::optional<double> relative_tolerance = {};
   std::int64_t max_iterations = 500;
+  // Several processes (example_stream.h): which examples are this one's own, and how a tensor is
+  // replaced by its sum over all of them. Every sum over examples without the kernel goes through
+  // ExampleStream::sum(), which calls it. All processes have to use the same number of threads, or
+  // rounding might let one of them stop an iteration before the others.
+  Shard shard = {};
+  std::function<void(at::Tensor&)> sum_over_processes = {};
+  IterateStore* iterates = nullptr;  // none: nothing is kept
   // Told what is being computed and which share of it is done; may throw to give up.
   std::function<void(const std::string& what, double share)> progress = {};
+  // Told after each iteration of conjugate gradients.
+  std::function<void(const SolveProgress&)> iterated = {};
 };
 
 // How the loss enters one solve.
@@ -38,16 +84,17 @@ struct LinearModel {
   double decay = 0;  // the ridge is |S|·decay, > 0
   // The residual of the linear model at the centre is r − H J u. The paper leaves H J u out.
   bool displaced = true;
-  Solver solver = Solver::dual;
+  Solver solver = Solver::dense;
 };
 
 // How a solve went: of the worse one where two were needed.
 struct SolveReport {
   bool converged = true;
   double relative_residual = 0;
-  std::optional<double> condition_estimate = {};  // dual
-  std::optional<std::int64_t> iterations = {};    // primal
-  std::string explanation = {};                   // of a failure
+  std::optional<double> condition_estimate = {};  // dense
+  std::optional<std::int64_t> iterations = {};    // matrix-free, of all solves together
+  std::optional<double> error_bound = {};  // matrix-free: of |x − A⁻¹b|_A / |x|_A, from |r|/√μ
+  std::string explanation = {};            // of a failure
 };
 
 // u = w − centre. Linearised at w, the regularised objective on S has its minimum at
@@ -55,16 +102,20 @@ struct SolveReport {
 // in weight space A_S wlin(S) = −J_Sᵀ (r_S − H_S J_S u) with A_S = J_Sᵀ H_S J_S + |S|λ I.
 class LinearProblem {
  public:
-  // `model` must outlive this object; `centre` has p values. inputs N×C×H×W, labels N.
-  LinearProblem(const Model& model, const Weights& weights, const at::Tensor& inputs,
+  // `model` must outlive this object; `centre` has p values. N inputs and N labels.
+  LinearProblem(const Model& model, const Weights& weights, InputSource inputs,
                 const at::Tensor& labels, const at::Tensor& centre, Loss loss,
                 LinearProblemOptions options = {});
 
-  const Linearization& linearization() const { return linearization_; }
+  const ExampleStream& stream() const { return stream_; }
+  std::int64_t examples() const { return stream_.examples(); }  // N
+  std::int64_t classes() const { return stream_.classes(); }    // c
+  // At all examples, their inputs side by side in memory: made at the first call.
+  const Linearization& linearization() const;
   Loss loss() const { return loss_; }
   const at::Tensor& displacement() const { return displacement_; }  // u, p, float64
   const at::Tensor& labels() const { return labels_; }
-  const at::Tensor& logits() const;     // N×c
+  const at::Tensor& logits() const;     // N×c, float64
   const at::Tensor& residual() const;   // r, N×c, float64
   const at::Tensor& displaced() const;  // J u, N×c, float64. One tangent pass.
   const Kernel& kernel() const;         // computed at the first call
@@ -72,7 +123,7 @@ class LinearProblem {
 
   struct Displacement {
     at::Tensor value;         // wlin(S), p, float64
-    at::Tensor coefficients;  // −β padded with zeros, N×c: value = Jᵀ coefficients; dual only
+    at::Tensor coefficients;  // −β padded with zeros, N×c: value = Jᵀ coefficients; dense only
     SolveReport report;
   };
   Displacement wlin(const std::vector<std::int64_t>& examples, const LinearModel& model) const;
@@ -98,24 +149,37 @@ class LinearProblem {
   double epoch_flops() const;              // of one training epoch on all examples
 
  private:
-  Displacement wlin_dual(const std::vector<std::int64_t>& examples, const LinearModel& model) const;
-  Displacement wlin_primal(const std::vector<std::int64_t>& examples,
-                           const LinearModel& model) const;
-  at::Tensor right_side(const LinearModel& model) const;  // r − H J u, N×c
-  SolveReport solve_primal(const Linearization& part, const at::Tensor& root, double ridge,
-                           const at::Tensor& b, const std::string& what, at::Tensor& x) const;
-  Linearization part(const std::vector<std::int64_t>& examples) const;
-  at::Tensor root(const LinearModel& model) const;
-  void report(const std::string& what, double share) const;
+  using Positions = std::vector<std::int64_t>;
 
-  Linearization linearization_;
+  Displacement wlin_dense(const Positions& examples, const LinearModel& model) const;
+  Displacement wlin_matrix_free(const Positions& examples, const LinearModel& model) const;
+  void finish_matrix_free(const Positions& cohort, const Positions& retain,
+                          const LinearModel& model, Direction& direction) const;
+  at::Tensor right_side(const LinearModel& model) const;  // r − H J u, N×c
+  // A x = b over `examples`, by conjugate gradients.
+  SolveReport solve(const Positions& examples, const LinearModel& model, const at::Tensor& b,
+                    const std::string& what, at::Tensor& x) const;
+  std::string solve_name(const Positions& examples, const LinearModel& model,
+                         const std::string& what) const;
+  std::optional<SolveIterate> restored(const std::string& name) const;
+  void report(const std::string& what, double share) const;
+  void count_passes(double forward_passes, std::size_t examples) const;
+
+  ExampleStream stream_;
   at::Tensor labels_;
   at::Tensor displacement_;
   Loss loss_;
   LinearProblemOptions options_;
+  mutable std::optional<Linearization> linearization_;
   mutable at::Tensor logits_, residual_, displaced_;
   mutable std::optional<Kernel> kernel_;
   mutable double flops_ = 0;
 };
+
+// H of the loss, for products with the Jacobian.
+LogitCurvature logit_curvature(Loss loss, Curvature curvature);
+
+// The worse of two solves that belong together; iterations are added.
+SolveReport worse(const SolveReport& first, const SolveReport& second);
 
 }  // namespace pumice

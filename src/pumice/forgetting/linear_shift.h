@@ -20,14 +20,14 @@ class LinearShift {
         model_{.curvature = options.curvature.value_or(curvature),
                .decay = options.ridge.value_or(task.weight_decay),
                .displaced = displaced,
-               .solver = options.solver.value_or(Solver::dual)} {
+               .solver = options.solver.value_or(Solver::dense)} {
     ForgettingSummary& summary = result_.summary;
     summary.shared_kernel = problem.has_kernel();
     summary.ridge = model_.decay;
     summary.curvature = curvature_name(model_.curvature);
     summary.linearized_at = "weights";
     summary.solver = solver_name(model_.solver);
-    summary.slow_parameters = problem.linearization().without_rule();
+    summary.slow_parameters = problem.stream().network().without_rule();
   }
   LinearShift(const LinearShift&) = delete;
   LinearShift& operator=(const LinearShift&) = delete;

@@ -53,4 +53,13 @@ at::Tensor curvature_root(const at::Tensor& logits, Loss loss, Curvature curvatu
   return (q.unsqueeze(2) * reflection.narrow(2, 0, classes - 1)).contiguous();
 }
 
+at::Tensor curvature_product(const at::Tensor& logits, const at::Tensor& x, Loss loss,
+                             Curvature curvature) {
+  const at::Tensor wide = x.detach().to(at::kDouble);
+  if (loss == Loss::squared || curvature == Curvature::identity) return wide;
+  const at::Tensor shares = logits.detach().to(at::kDouble).softmax(1);
+  const at::Tensor weighted = shares * wide;
+  return weighted - shares * weighted.sum(1, /*keepdim=*/true);
+}
+
 }  // namespace pumice

@@ -26,4 +26,8 @@ at::Tensor residuals(const at::Tensor& logits, const at::Tensor& labels, Loss lo
 //   to √π (a Householder reflection without its last column). H has rank c − 1.
 at::Tensor curvature_root(const at::Tensor& logits, Loss loss, Curvature curvature);
 
+// H x for each example, x of shape N×c → N×c, float64, without R: softmax π∘x − π (πᵀx).
+at::Tensor curvature_product(const at::Tensor& logits, const at::Tensor& x, Loss loss,
+                             Curvature curvature);
+
 }  // namespace pumice

@@ -10,15 +10,14 @@ at::Tensor curvature_product(const at::Tensor& root, const at::Tensor& x) {
   return typed.bmm(typed.transpose(1, 2).bmm(x.unsqueeze(2))).squeeze(2);
 }
 
-GaussNewtonOperator::GaussNewtonOperator(const Linearization& linearization, at::Tensor root,
-                                         double ridge)
-    : linearization_(linearization), root_(std::move(root)), ridge_(ridge) {
+GaussNewtonOperator::GaussNewtonOperator(const ExampleStream& stream,
+                                         std::vector<std::int64_t> examples,
+                                         LogitCurvature curvature, double ridge)
+    : stream_(stream),
+      examples_(std::move(examples)),
+      curvature_(std::move(curvature)),
+      ridge_(ridge) {
   if (!(ridge >= 0)) fail("ridge: ", ridge, ", must be >= 0");
-  if (root_.defined() && (root_.dim() != 3 || root_.size(0) != linearization.examples() ||
-                          root_.size(1) != linearization.classes())) {
-    fail("root: shape ", root_.sizes(), ", must be ", linearization.examples(), "×",
-         linearization.classes(), "×k");
-  }
 }
 
 at::Tensor GaussNewtonOperator::apply(const at::Tensor& x) const {
@@ -28,16 +27,23 @@ at::Tensor GaussNewtonOperator::apply(const at::Tensor& x) const {
     for (std::int64_t k = 0; k < x.size(1); ++k) columns.push_back(apply(x.select(1, k)));
     return at::stack(columns, 1);
   }
-  const at::Tensor direction = x.to(linearization_.weights().flat.scalar_type()).contiguous();
-  const at::Tensor change = curvature_product(root_, linearization_.jvp(direction));
-  return linearization_.vjp(change).to(x.scalar_type()).add_(x, ridge_);
+  const at::Tensor direction = x.to(stream_.network().weights().flat.scalar_type()).contiguous();
+  return stream_.gauss_newton_product(examples_, direction, curvature_)
+      .to(x.scalar_type())
+      .add_(x, ridge_);
 }
 
 at::Tensor GaussNewtonOperator::diagonal() const {
-  std::optional<at::Tensor> seeds;
-  if (root_.defined()) seeds = root_.transpose(1, 2).contiguous();
-  return linearization_.sum_of_squared_rows(seeds).add_(ridge_).to(
-      linearization_.weights().flat.scalar_type());
+  const at::Tensor squares =
+      stream_.sum(examples_, {size()}, [&](const ExampleStream::Batch& batch, at::Tensor& sum) {
+        const Linearization own = stream_.network().with_inputs(batch.inputs);
+        std::optional<at::Tensor> seeds;
+        if (!curvature_.is_identity()) {
+          seeds = curvature_.root(own.logits()).to(batch.inputs.scalar_type()).transpose(1, 2);
+        }
+        sum.add_(own.sum_of_squared_rows(seeds));
+      });
+  return squares.add_(ridge_).to(stream_.network().weights().flat.scalar_type());
 }
 
 }  // namespace pumice

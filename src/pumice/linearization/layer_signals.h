@@ -87,30 +87,4 @@ class LayerSignals {
   std::vector<WithoutRule> without_rule_;
 };
 
-// Forward-mode automatic differentiation (one pass of about twice the cost of logits()), or two
-// backward passes.
-enum class TangentMode { forward, double_backward };
-
-// Directional derivative of the logits, d/dε f_{w+εv}(x) at ε = 0: n×c.
-at::Tensor tangent_logits(const Model& model, const Weights& weights, const at::Tensor& direction,
-                          const at::Tensor& inputs, TangentMode mode);
-
-// ∇_x Σ cotangents ∘ f_w(x), in the shape of the inputs; cotangents n×c.
-at::Tensor input_gradient(const Model& model, const Weights& weights, const at::Tensor& cotangents,
-                          const at::Tensor& inputs);
-// ∇_x Σ cotangents ∘ (f_w(x) + d/dε f_{w+εv}(x)): of the logits and their directional derivative
-// together. In forward mode all its convolutions are ordinary ones, about nine forward passes.
-at::Tensor input_gradient(const Model& model, const Weights& weights, const at::Tensor& direction,
-                          const at::Tensor& cotangents, const at::Tensor& inputs, TangentMode mode);
-
-// Forward mode if the model's operations all have a forward rule and it agrees with backward mode
-// on `inputs` (an embedding's padding index, for one, gets a tangent but no gradient); else double
-// backward.
-TangentMode working_tangent_mode(const Model& model, const Weights& weights,
-                                 const at::Tensor& inputs);
-
-// Σ cotangents ∘ logits differentiated with respect to the weights: Jᵀ applied to n×c values, p.
-at::Tensor pulled_back(const Model& model, const Weights& weights, const at::Tensor& cotangents,
-                       const at::Tensor& inputs);
-
 }  // namespace pumice

@@ -12,6 +12,7 @@
 #include "pumice/linearization/kernel.h"
 #include "pumice/linearization/layer_table.h"
 #include "pumice/linearization/row_stream.h"
+#include "pumice/linearization/tangents.h"
 #include "pumice/model/model.h"
 
 namespace pumice {
@@ -66,13 +67,14 @@ class Linearization {
   // seeds Rᵀ (N×S×c, see KernelOptions).
   at::Tensor sum_of_squared_rows(const std::optional<at::Tensor>& seeds = {},
                                  const RowStreamOptions& options = {}) const;
+  // How directional derivatives are taken; found at the first call.
+  TangentMode tangent_mode() const;
   // FLOPs of convolutions and linear layers for one example forwards; a training step takes three
   // times as many.
   double forward_flops() const { return passing_flops(table_, 0, 0); }
 
  private:
   Examples view(const std::optional<at::Tensor>& seeds) const;
-  TangentMode tangent_mode() const;
 
   const Model& model_;
   Weights weights_;
