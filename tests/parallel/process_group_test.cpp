@@ -126,8 +126,48 @@ TEST(ProcessGroup, TilesOfDifferentSizesFindTheirPlaces) {
 }
 
 TEST(ProcessGroup, ProcessesOnTheSameCoresKnowHowManyTheyAre) {
-  expect_accepted(
-      Together(3).run([](ProcessGroup& group) { EXPECT_EQ(group.sharing_cores(), 3); }));
+  expect_accepted(Together(3).run([](ProcessGroup& group) {
+    EXPECT_EQ(group.sharing_cores(), 3);
+    EXPECT_EQ(group.sharing_memory(), 3);
+  }));
+}
+
+TEST(ProcessGroup, ASlowProcessIsWaitedFor) {
+  const Together three(3);
+  std::vector<std::thread> threads;
+  for (const int rank : {0, 1, 2}) {
+    threads.emplace_back([&, rank] {
+      ProcessGroupOptions options = Together::options();
+      options.heartbeat = heartbeat_times(0.5);
+      ProcessGroup group(three.launch(rank), options);
+      // Three times what would be the end of a process that does not beat.
+      if (rank == 1) std::this_thread::sleep_for(1500ms);
+      at::Tensor values = at::ones({3}, at::kDouble);
+      group.sum(values);
+      EXPECT_TRUE(at::equal(values, at::full({3}, 3.0, at::kDouble)));
+      group.close();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ProcessGroup, WhoGivesUpEndsTheWaitOfTheOthers) {
+  const Together two(2);
+  std::string told, refused;
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    ProcessGroup group(two.launch(0), {.heartbeat = heartbeat_times(1),
+                                       .on_loss = [&](const std::string& why) { told = why; }});
+    at::Tensor values = at::ones({3}, at::kDouble);
+    refused = refusal([&] { group.sum(values); });
+  });
+  threads.emplace_back([&] {
+    ProcessGroup group(two.launch(1), {.heartbeat = heartbeat_times(1), .on_loss = {}});
+    group.give_up("no such file");
+  });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(told, "process of rank 1 gave up: no such file");
+  EXPECT_EQ(refused, told);
 }
 
 TEST(ProcessGroup, WhatDiffersBetweenProcessesIsToldToAll) {

@@ -42,7 +42,7 @@ TEST_F(RollCallTest, TheSilentOneIsNamedAfterTheLimitAndNotBefore) {
     EXPECT_FALSE(roll_call.judge(now_)) << i;
   }
   second(roll_call, 2);
-  const std::optional<Loss> loss = roll_call.judge(now_);
+  const std::optional<LostProcess> loss = roll_call.judge(now_);
   ASSERT_TRUE(loss);
   EXPECT_EQ(loss->rank, 2);
   EXPECT_EQ(loss->reason, "no sign of life for 31 s");
@@ -63,7 +63,7 @@ TEST_F(RollCallTest, AMeetingPointThatDoesNotAnswerIsRankZeroOnly) {
   RollCall roll_call(2, 4, times_, now_);
   second(roll_call);
   EXPECT_FALSE(roll_call.judge(now_ + 30s));
-  const std::optional<Loss> loss = roll_call.judge(now_ + 31s);
+  const std::optional<LostProcess> loss = roll_call.judge(now_ + 31s);
   ASSERT_TRUE(loss);
   EXPECT_EQ(loss->rank, 0);
   EXPECT_EQ(loss->reason, "it has not answered for 31 s");

@@ -8,15 +8,19 @@
 #include "pumice/cli/command.h"
 #include "pumice/cli/forget_options.h"
 #include "pumice/cli/loaded_model.h"
+#include "pumice/cli/process_team.h"
 #include "pumice/cli/progress_bars.h"
+#include "pumice/core/digest.h"
 #include "pumice/core/memory.h"
 #include "pumice/core/progress.h"
 #include "pumice/core/revision.h"
 #include "pumice/data/split.h"
 #include "pumice/forgetting/applicability.h"
 #include "pumice/forgetting/scrub.h"
+#include "pumice/forgetting/solve_checkpoint.h"
 #include "pumice/linalg/threads.h"
 #include "pumice/model/torchscript_model.h"
+#include "pumice/parallel/process_group.h"
 #include "pumice/record/record.h"
 
 namespace pumice::cli {
@@ -86,7 +90,7 @@ void check_outputs(const ForgetFlags& flags, const Checkpoint& checkpoint) {
   }
 }
 
-Request open_request(const CLI::App& command, const ForgetFlags& flags) {
+Request open_request(const CLI::App& command, const ForgetFlags& flags, bool writes) {
   Request request{.loaded = load_model(flags.model, command, flags.data),
                   .start = {},
                   .references = {},
@@ -95,7 +99,7 @@ Request open_request(const CLI::App& command, const ForgetFlags& flags) {
                   .recipe = {},
                   .validation = {}};
   const Checkpoint& checkpoint = request.loaded.checkpoint;
-  check_outputs(flags, checkpoint);
+  if (writes) check_outputs(flags, checkpoint);
   if (!flags.init.empty()) {
     request.start = open_checkpoint(flags.init);
     check_same_network(flags.init, *request.start, checkpoint.weights);
@@ -268,32 +272,115 @@ void print_traces(const ForgetFlags& flags) {
   std::printf("; and in the data, logs and checkpoints of its training.\n");
 }
 
-void run_forget(const CLI::App& command, ForgetFlags& flags) {
-  check_forget_flags(command, flags);
-  set_threads(flags.threads.value_or(available_cores()));
-  const Request request = open_request(command, flags);
-  ForgettingTask task = make_task(flags, request);
-  ProgressBars bars(flags.quiet || flags.json);
-  task.linear.progress = bars.teller();
-  SharedProblems shared(task);
+// Everything that an answer depends on, so that processes do not work on different requests and a
+// checkpoint is not taken for another's.
+std::vector<std::pair<std::string, std::string>> identity_of(const Request& request,
+                                                             const ForgettingTask& task,
+                                                             const ForgetFlags& flags) {
+  Digest cohort, options;
+  for (const std::int64_t position : task.split.cohort) {
+    cohort.add_number(static_cast<std::uint64_t>(position));
+  }
+  const MethodOptions& method = flags.method;
+  options.add_number(method.linearize_at == LinearizeAt::start);
+  for (const std::optional<double>& number :
+       {std::optional(task.weight_decay), method.ridge, method.scale, flags.tolerance}) {
+    options.add_text(number ? text(std::hexfloat, *number) : "");
+  }
+  for (const std::optional<std::string>& word : {flags.curvature, flags.solver}) {
+    options.add_text(word.value_or(""));
+  }
+  options.add_text(loss_name(task.loss));
+  for (const std::string& name : flags.methods) options.add_text(name);
+  return {{"program", text(version(), " ", revision())},
+          {"model", digest(task.model, task.weights)},
+          {"start", digest({task.weights.layout, task.centre.to(at::kFloat)})},
+          {"data", digest(request.loaded.selection.train)},
+          {"cohort", cohort.label()},
+          {"options", options.label()}};
+}
 
+SolveCheckpoint open_checkpoint_of_solves(
+    const ForgetFlags& flags, const std::vector<std::pair<std::string, std::string>>& identity,
+    bool writes) {
+  if (!writes) return SolveCheckpoint({});
+  Digest binding;
+  for (const auto& [what, value] : identity) {
+    // A newer program, or another tolerance, may go on where an older one stopped.
+    if (what != "program" && what != "options") binding.add_text(value);
+  }
+  return SolveCheckpoint(
+      {.path = checkpoint_path(flags),
+       .every = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * flags.checkpoint_every)),
+       .binding = binding.label(),
+       .ignore_existing = flags.force});
+}
+
+// The part of the command that all processes take part in. The shifts of methods that solve nothing
+// stay empty: the first process makes them alone.
+struct Solved {
+  Applicability applicability;
+  std::vector<std::optional<ShiftResult>> shifts;
+};
+
+Solved solve(const ForgetFlags& flags, const Request& request, const ForgettingTask& task,
+             ProcessGroup& group, ProgressBars& bars) {
+  SharedProblems shared(task);
   ApplicabilityOptions known{.decay_known = request.recipe.has_value(), .start_buffers = {}};
   if (request.start) known.start_buffers = request.start->model->buffers();
   const Metadata& metadata = request.loaded.checkpoint.metadata;
   if (metadata.contains("excluded")) known.excluded = metadata.at("excluded");
-  const Applicability applicability = examine(task, shared, known);
-  if (!flags.json) std::printf("Examination\n%s", applicability.text().c_str());
-  if (applicability.advice() == Advice::refusal && !flags.force) {
+  Solved solved{.applicability = examine(task, shared, known), .shifts = {}};
+  if (!flags.json && group.first()) {
+    std::printf("Examination\n%s", solved.applicability.text().c_str());
+    std::fflush(stdout);
+  }
+  at::Tensor refused = at::tensor({solved.applicability.advice() == Advice::refusal ? 1 : 0});
+  group.broadcast(refused);
+  if (refused.item<std::int64_t>() && !flags.force) {
     fail("examination: refused for the reason above, nothing was written; --force goes on anyway");
   }
+  for (const std::string& name : flags.methods) {
+    const MethodEntry& entry = method_named(name);
+    solved.shifts.emplace_back();
+    if (!entry.needs_ridge) continue;
+    solved.shifts.back() = entry.make(flags.method)->shift(task, shared);
+    bars.finish();
+  }
+  return solved;
+}
 
+void forget(const CLI::App& command, const ForgetFlags& flags, ProcessGroup& group) {
+  set_threads(flags.threads.value_or(std::max(1, available_cores() / group.sharing_cores())));
+  const Request request = open_request(command, flags, group.first());
+  ForgettingTask task = make_task(flags, request);
+  const auto identity = identity_of(request, task, flags);
+  for (const auto& [what, value] : identity) group.agree(what, value);
+  share_work(group, task.linear);
+  ProgressBars bars(flags.quiet || flags.json || !group.first());
+  task.linear.progress = bars.teller();
+  SolveCheckpoint checkpoint = open_checkpoint_of_solves(flags, identity, group.first());
+  task.linear.iterates = &checkpoint;
+
+  const Solved solved = solve(flags, request, task, group, bars);
+  group.close();
+  if (!group.first()) return;
+  if (checkpoint.restored_iterations() > 0 && !flags.json) {
+    std::printf("Went on from %s: %lld iterations were done before.\n", checkpoint.path().c_str(),
+                static_cast<long long>(checkpoint.restored_iterations()));
+  }
+  const Applicability& applicability = solved.applicability;
   const Errors before = judge(request, task.weights);
   std::vector<Scrubbed> results;
   std::vector<Errors> after;
   std::string failed;
-  for (const std::string& name : flags.methods) {
+  SharedProblems none(task);
+  for (std::size_t i = 0; i < flags.methods.size(); ++i) {
+    const std::string& name = flags.methods[i];
     const ScrubOptions options{.method = name, .options = flags.method, .noise = flags.noise};
-    results.push_back(scrub(task, shared, options, request.references));
+    results.push_back(solved.shifts[i]
+                          ? release(task, *solved.shifts[i], options, request.references)
+                          : scrub(task, none, options, request.references));
     bars.finish();
     Scrubbed& result = results.back();
     if (!result.summary.converged) {
@@ -320,11 +407,13 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
   Record record{
       .kind = "forget",
       .content = make_record(flags, request, task, applicability, before, results, after)};
+  if (!group.alone()) record.content["processes"] = group.size();
   if (!flags.record.empty()) {
     const std::string key = read_or_make_key(flags.key.empty() ? flags.record + ".key" : flags.key);
     record.content["cohort_digest"] = keyed_digest(key, request.cohort_ids);
     write_record(flags.record, record);
   }
+  checkpoint.remove();
   if (flags.json) {
     std::printf("%s\n", to_json(record).dump(2).c_str());
   } else {
@@ -354,6 +443,26 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
   }
   if (!failed.empty() && !flags.accept_unconverged) {
     fail("not converged, no model was written for it (--accept-unconverged writes it): ", failed);
+  }
+}
+
+void run_forget(const CLI::App& command, ForgetFlags& flags) {
+  check_forget_flags(command, flags);
+  const auto kept = [&flags] { return kept_checkpoint_text(checkpoint_path(flags)); };
+  const Launch launch = read_launch(launch_environment());
+  ProcessGroup group(
+      launch, {.heartbeat = heartbeat_times(flags.heartbeat_limit),
+               .patience = std::chrono::milliseconds(static_cast<int>(1000 * flags.join_limit)),
+               .on_loss = [&, rank = launch.rank](const std::string& sentence) {
+                 end_process(text("rank ", rank, ": ", sentence, rank == 0 ? kept() : ""));
+               }});
+  try {
+    forget(command, flags, group);
+  } catch (const std::exception& error) {
+    group.give_up(error.what());
+    const std::string trace = group.first() ? kept() : "";
+    if (!trace.empty()) std::fprintf(stderr, "pumice: stopped%s\n", trace.c_str());
+    throw;
   }
 }
 

@@ -159,9 +159,35 @@ void add_run_options(CLI::App& command, ForgetFlags& flags) {
                   "What the kernel may take, such as 2G (default: half of what is free)")
       ->type_name("BYTES")
       ->group(group);
-  command.add_option("--threads", flags.threads, "Cores to use (default: all)")
+  command
+      .add_option("--threads", flags.threads,
+                  "Cores to use (default: all, or this process's share of them)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024))
+      ->group(group);
+  command
+      .add_option("--checkpoint", flags.checkpoint,
+                  "Where a long matrix-free solve keeps its iterate, to go on from after a crash; "
+                  "tells of the cohort (default: OUT.checkpoint, removed at the end)")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      .add_option("--checkpoint-every", flags.checkpoint_every,
+                  "Seconds between two writes of it, 0 for each iteration")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6))
+      ->group(group);
+  command
+      .add_option("--heartbeat-limit", flags.heartbeat_limit,
+                  "Several processes: seconds of silence after which one is lost")
+      ->capture_default_str()
+      ->check(CLI::Range(0.5, 50.0))
+      ->group(group);
+  command
+      .add_option("--join-limit", flags.join_limit,
+                  "Several processes: seconds to wait for all of them to start")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 1e5))
       ->group(group);
   command
       .add_flag("--accept-unconverged", flags.accept_unconverged,
@@ -187,7 +213,7 @@ void add_forget_options(CLI::App& command, ForgetFlags& flags) {
 
 void check_forget_flags(const CLI::App& command, ForgetFlags& flags) {
   refuse_empty_values(command, {"--model", "--init", "--cohort", "--out", "--record", "--key",
-                                "--distribution", "--data", "--validation"});
+                                "--distribution", "--data", "--validation", "--checkpoint"});
   if (flags.methods.empty()) flags.methods = {"consistent"};
   if (std::set<std::string>(flags.methods.begin(), flags.methods.end()).size() !=
       flags.methods.size()) {

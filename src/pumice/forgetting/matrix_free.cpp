@@ -67,6 +67,9 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
   options.error_tolerance = options_.error_tolerance;
   options.smallest_eigenvalue = ridge;
   options.max_iterations = options_.max_iterations;
+  if (options_.shard.count > 1) {
+    options.agreed = [this](at::Tensor own) { return stream_.as_the_first_process_says(own); };
+  }
   const std::string name = options_.iterates ? solve_name(examples, model, what) : "";
   const std::optional<SolveIterate> kept = restored(name);
   const std::int64_t before = kept ? kept->iteration : 0;

@@ -69,4 +69,8 @@ struct Kernel {
 // Both sides share model and weights. `right` null: symmetric.
 Kernel compute_kernel(const Examples& left, const Examples* right, const KernelOptions& options);
 
+// The upper triangle from the lower one. In place, tile by tile: a copy would be as large as the
+// kernel.
+void mirror_lower_triangle(at::Tensor& matrix);
+
 }  // namespace pumice

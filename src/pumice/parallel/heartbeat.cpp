@@ -18,7 +18,7 @@ std::string beats_of(int rank) {
   return text("beats of ", rank);
 }
 
-std::string sentence_of(const Loss& loss) {
+std::string sentence_of(const LostProcess& loss) {
   const char* restart = "; nothing was written, start all processes again";
   if (!loss.rank) {
     return text("the connection to another process broke, though all still answer: ", loss.reason,
@@ -148,7 +148,7 @@ class Heartbeat::Watch {
       if (now - last > times_.limit / 2) roll_call_.forgive(now);
       last = now;
       if (!verdict_counts()) {
-        const std::optional<Loss> loss = roll_call_.judge(now);
+        const std::optional<LostProcess> loss = roll_call_.judge(now);
         if (!loss) continue;
         sentence_ = own_reason_.empty() ? sentence_of(*loss) : own_reason_;
         // Without rank 0 there is no board; the others find out by themselves.

@@ -118,7 +118,8 @@ void ProcessGroup::connect(const Launch& launch) {
   const std::string host = host_identity();
   const std::vector<std::string> hosts = all.exchange("host", rank_, size_, host);
   const std::vector<std::string> addresses = all.exchange("address", rank_, size_, address);
-  const bool one_host = std::count(hosts.begin(), hosts.end(), host) == size_;
+  sharing_memory_ = static_cast<int>(std::count(hosts.begin(), hosts.end(), host));
+  const bool one_host = sharing_memory_ == size_;
   for (int rank = 0; rank < size_ && !one_host; ++rank) {
     const std::string& other = addresses[static_cast<std::size_t>(rank)];
     if (!is_loopback_address(other)) continue;

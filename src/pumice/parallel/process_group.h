@@ -46,7 +46,9 @@ class ProcessGroup {
   int size() const { return size_; }
   bool alone() const { return size_ == 1; }
   bool first() const { return rank_ == 0; }
-  // Processes on the same cores of the same host, this one included: each may use its share.
+  // Processes on the same host, and those of them that may run on the same cores, this one
+  // included: each may take its share of the memory and of the cores.
+  int sharing_memory() const { return sharing_memory_; }
   int sharing_cores() const { return sharing_cores_; }
 
   // Sums in place over all processes, contiguous float32 or float64, any shape that is the same
@@ -80,7 +82,7 @@ class ProcessGroup {
   template <typename Work>
   void guarded(const Work& work);
 
-  int rank_ = 0, size_ = 1, sharing_cores_ = 1;
+  int rank_ = 0, size_ = 1, sharing_memory_ = 1, sharing_cores_ = 1;
   std::int64_t summed_bytes_ = 0, sums_ = 0, agreements_ = 0;
   std::unique_ptr<Connections> connections_;
 };

@@ -52,25 +52,25 @@ void RollCall::forgive(Time now) {
   for (Member& member : members_) member.heard = now;
 }
 
-std::optional<Loss> RollCall::judge(Time now) const {
+std::optional<LostProcess> RollCall::judge(Time now) const {
   if (meeting_point_) {
     // At the end of a run it goes away in good order, and this process may be about to hear of it.
     if (now - meeting_point_->at < 2 * times_.interval) return std::nullopt;
-    return Loss{0, text("its connection broke: ", meeting_point_->reason)};
+    return LostProcess{0, text("its connection broke: ", meeting_point_->reason)};
   }
   const auto limit =
       connection_ ? std::min<Clock::duration>(times_.limit, 3 * times_.interval) : times_.limit;
   if (own_rank_ != 0 && now - round_ > limit) {
-    return Loss{0, text("it has not answered for ", seconds_text(now - round_))};
+    return LostProcess{0, text("it has not answered for ", seconds_text(now - round_))};
   }
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
     const Member& member = members_[rank];
     if (static_cast<int>(rank) == own_rank_ || now - member.heard <= limit) continue;
-    return Loss{static_cast<int>(rank),
-                text("no sign of life for ", seconds_text(now - member.heard))};
+    return LostProcess{static_cast<int>(rank),
+                       text("no sign of life for ", seconds_text(now - member.heard))};
   }
   if (connection_ && now - connection_->at > 6 * times_.interval) {
-    return Loss{std::nullopt, connection_->reason};
+    return LostProcess{std::nullopt, connection_->reason};
   }
   return std::nullopt;
 }

@@ -20,7 +20,7 @@ struct HeartbeatTimes {
 // Error unless 0.5 s <= limit <= 50 s: others are to know within a minute.
 HeartbeatTimes heartbeat_times(double limit_seconds);
 
-struct Loss {
+struct LostProcess {
   std::optional<int> rank;  // none: a connection broke, and everybody still answers
   std::string reason;
 };
@@ -43,7 +43,7 @@ class RollCall {
   // This process itself was stopped meanwhile and could hear nobody: everybody gets a new limit.
   void forgive(Time now);
 
-  std::optional<Loss> judge(Time now) const;
+  std::optional<LostProcess> judge(Time now) const;
 
  private:
   struct Member {
