@@ -86,6 +86,21 @@ TEST(AtomicFile, WithoutACommitTheOldContentStays) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
+TEST(AtomicFileDeathTest, AProcessThatMustEndAtOnceLeavesNothingHalfWritten) {
+  const TemporaryFolder folder;
+  const auto end_in_the_middle = [&] {
+    AtomicFile file(folder / "half");
+    std::ofstream(file.temporary_path()) << "hal";
+    write_file_atomically(folder / "whole", "whole");
+    remove_temporary_files();
+    ::_exit(3);
+  };
+  EXPECT_EXIT(end_in_the_middle(), ::testing::ExitedWithCode(3), "");
+  EXPECT_EQ(content_of(folder / "whole"), "whole");
+  const std::filesystem::directory_iterator all(folder.path());
+  EXPECT_EQ(std::distance(begin(all), end(all)), 1);
+}
+
 TEST(AtomicFile, AMissingFolderIsAnError) {
   const TemporaryFolder folder;
   try {

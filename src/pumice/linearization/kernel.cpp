@@ -53,7 +53,8 @@ class Computation {
                 .symmetric = symmetric_,
                 .seeds = left_.rows_each(),
                 .type = left_.weights.flat.scalar_type(),
-                .scaled = options.variance.has_value()};
+                .scaled = options.variance.has_value(),
+                .part_of = options.part_of};
     if (right_.rows_each() != problem_.seeds) {
       fail("kernel: ", problem_.seeds, " rows for each example on the left and ",
            right_.rows_each(), " on the right, must be the same number");

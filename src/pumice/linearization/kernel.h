@@ -28,6 +28,9 @@ struct KernelOptions {
   // pass.
   std::optional<Contraction> contraction = {};
   std::optional<std::int64_t> chunk = {};
+  // For a part of a larger symmetric kernel: contractions as all these examples together would take
+  // them. Another contraction rounds differently, which an ill-conditioned solve makes visible.
+  std::optional<std::int64_t> part_of = {};
   // Told now and then which share of the work is done; may throw to give up.
   std::function<void(double share)> progress = {};
 };

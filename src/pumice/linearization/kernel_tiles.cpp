@@ -49,6 +49,7 @@ Kernel kernel_rows(const ExampleStream& stream, std::int64_t begin, std::int64_t
   const double beside = count(end - begin, begin), block = count(end - begin, end - begin) / 2;
   const double share = beside / (beside + block);
   KernelOptions part = options;
+  part.part_of = stream.examples();
   if (begin > 0) {
     if (options.progress) part.progress = [&](double done) { options.progress(share * done); };
     const Linearization before = stream.network().with_inputs(inputs_of(stream, 0, begin));
