@@ -7,18 +7,15 @@
 //
 //   kernel_benchmark [--quick] > results.json        all cases
 //   kernel_benchmark --case NAME [CONTRACTION]       one case, in this process
-#include <sys/wait.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -59,20 +56,6 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-// Kilobytes from /proc/self/status, as bytes.
-double memory_of_this_process(const std::string& key) {
-  std::ifstream file("/proc/self/status");
-  std::string word;
-  while (file >> word) {
-    if (word == key + ":") {
-      double kilobytes = 0;
-      file >> kilobytes;
-      return kilobytes * 1024;
-    }
-  }
-  return 0;
-}
-
 struct Setting {
   std::shared_ptr<Network> network;
   Weights weights;
@@ -92,11 +75,11 @@ Setting make_setting(const Architecture& architecture, std::int64_t examples) {
 json run_kernel(const Case& wanted, std::optional<Contraction> forced) {
   const Setting setting = make_setting(wanted.architecture, wanted.examples);
   const double rate_before = benchmark::sgemm_rate();
-  const double before = memory_of_this_process("VmRSS");
+  const double before = benchmark::bytes_of_this_process("VmRSS");
   const Linearization linearization(*setting.network, setting.weights, setting.inputs);
   const Kernel kernel =
       linearization.kernel({.memory = parse_bytes(wanted.memory), .contraction = forced});
-  const double peak = memory_of_this_process("VmHWM");
+  const double peak = benchmark::bytes_of_this_process("VmHWM");
   const double rate = (rate_before + benchmark::sgemm_rate()) / 2;  // before and after
   std::fprintf(stderr, "%s\n%s", wanted.name, kernel.summary.full().c_str());
   json result = to_json(kernel.summary);
@@ -136,36 +119,13 @@ json run_paper(const Case& wanted, std::int64_t rows) {
           {"seconds_gradients", gradients},
           {"seconds_product", product},
           {"sgemm_rate", rate},
-          {"peak_bytes_measured", memory_of_this_process("VmHWM")},
+          {"peak_bytes_measured", benchmark::bytes_of_this_process("VmHWM")},
           {"extended_seconds", gradients * growth + product * growth * growth},
           {"extended_jacobian_bytes", static_cast<double>(jacobian.nbytes()) * growth}};
 }
 
 json in_own_process(const std::string& program, const std::string& name) {
-  const std::string command = program + " --case " + name;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (!pipe) fail(command, ": cannot be started");
-  std::string out;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    out.append(buffer.data(), got);
-  }
-  if (pclose(pipe) != 0) fail(command, ": failed");
-  return json::parse(out);
-}
-
-// Slope of log seconds against log N.
-double fitted_exponent(const std::vector<std::pair<double, double>>& points) {
-  double x_mean = 0, y_mean = 0, covariance = 0, variance = 0;
-  for (const auto& [n, seconds] : points) {
-    x_mean += std::log(n) / static_cast<double>(points.size());
-    y_mean += std::log(seconds) / static_cast<double>(points.size());
-  }
-  for (const auto& [n, seconds] : points) {
-    covariance += (std::log(n) - x_mean) * (std::log(seconds) - y_mean);
-    variance += (std::log(n) - x_mean) * (std::log(n) - x_mean);
-  }
-  return covariance / variance;
+  return benchmark::output_of(program + " --case " + name);
 }
 
 constexpr const char* paper_case = "paper-way-resnet18-w0.4-c5-n500";
@@ -201,7 +161,7 @@ json all_cases(const std::string& program, bool quick) {
       {"times_faster_than_paper_way", paper.at("extended_seconds").get<double>() / seconds},
       {"times_less_memory_than_paper_way",
        paper.at("extended_jacobian_bytes").get<double>() / ours.at("peak_bytes").get<double>()},
-      {"fitted_exponent_of_time_in_n", fitted_exponent(growth)}};
+      {"fitted_exponent_of_time_in_n", benchmark::fitted_exponent(growth)}};
   return results;
 }
 

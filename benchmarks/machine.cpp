@@ -6,11 +6,15 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "pumice/core/error.h"
 #include "pumice/core/revision.h"
 #include "pumice/linalg/blas_kernels.h"
 #include "pumice/linalg/threads.h"
@@ -69,6 +73,42 @@ double median_seconds(const std::function<void()>& work, int repeats) {
   for (int i = 0; i < repeats; ++i) times.push_back(seconds_of(work));
   std::nth_element(times.begin(), times.begin() + repeats / 2, times.end());
   return times[static_cast<std::size_t>(repeats / 2)];
+}
+
+double bytes_of_this_process(const std::string& key) {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;) {
+    if (word != key + ":") continue;
+    double kilobytes = 0;
+    file >> kilobytes;
+    return kilobytes * 1024;
+  }
+  return 0;
+}
+
+nlohmann::json output_of(const std::string& command) {
+  FILE* pipe = popen(command.c_str(), "r");
+  if (!pipe) fail(command, ": cannot be started");
+  std::string out;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    out.append(buffer.data(), got);
+  }
+  if (pclose(pipe) != 0) fail(command, ": failed");
+  return nlohmann::json::parse(out);
+}
+
+double fitted_exponent(const std::vector<std::pair<double, double>>& points) {
+  double x_mean = 0, y_mean = 0, covariance = 0, variance = 0;
+  for (const auto& [n, seconds] : points) {
+    x_mean += std::log(n) / static_cast<double>(points.size());
+    y_mean += std::log(seconds) / static_cast<double>(points.size());
+  }
+  for (const auto& [n, seconds] : points) {
+    covariance += (std::log(n) - x_mean) * (std::log(seconds) - y_mean);
+    variance += (std::log(n) - x_mean) * (std::log(n) - x_mean);
+  }
+  return covariance / variance;
 }
 
 }  // namespace pumice::benchmark

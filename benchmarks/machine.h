@@ -3,6 +3,9 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace pumice::benchmark {
 
@@ -15,5 +18,15 @@ double sgemm_rate(int repeats = 7);
 
 // Seconds of one call: the median of `repeats`, after one call to warm up.
 double median_seconds(const std::function<void()>& work, int repeats);
+
+// A number of /proc/self/status ("VmRSS", "VmHWM": now and at most), in bytes.
+double bytes_of_this_process(const std::string& key);
+
+// Runs a command (a case in a process of its own, so that its peak memory is its own) and reads the
+// JSON that it prints. Throws Error if it fails.
+nlohmann::json output_of(const std::string& command);
+
+// Slope of log seconds against log N, of pairs (N, seconds).
+double fitted_exponent(const std::vector<std::pair<double, double>>& points);
 
 }  // namespace pumice::benchmark

@@ -39,6 +39,7 @@ TEST(ForgetCommand, WrongUseGetsOneSentenceAndExitCodeTwo) {
   expect("--scale 2 --validation train", "--validation: means nothing with --scale");
   expect("--key k", "--key: means nothing without --record");
   expect("--memory lots", "must be a number of bytes");
+  expect("--preconditioner -3", "--preconditioner");
   expect("--init ''", "--init: empty, must name something");
 }
 
@@ -130,6 +131,56 @@ TEST_F(ForgetCommandFull, TheShiftRaisesTheCohortsLossAndIsComparedWithARetraine
   const at::Tensor again = open_checkpoint(path("s.safetensors")).weights.flat;
   EXPECT_LT((again - before).norm().item<double>(), 1e-3 * method["shift_norm"].get<double>());
   EXPECT_EQ(method["margins"]["unseen_examples"], 18);
+}
+
+TEST_F(ForgetCommandFull, ADryRunForecastsEachMethodAndWritesNothing) {
+  const auto files = [&] {
+    return std::distance(std::filesystem::directory_iterator(path("")),
+                         std::filesystem::directory_iterator{});
+  };
+  const auto before = files();
+  const CommandResult result =
+      pumice(request() + "--method consistent newton finetune retrain --dry-run --json");
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const json forecast = json::parse(result.output);
+  EXPECT_TRUE(forecast["dry_run"].get<bool>());
+  ASSERT_EQ(forecast["methods"].size(), 4U);
+  for (const json& method : forecast["methods"]) {
+    EXPECT_GT(method["seconds"].get<double>(), 0) << method;
+    EXPECT_LE(method["seconds_low"], method["seconds_high"]) << method;
+    EXPECT_GT(method["bytes"].get<double>(), 0) << method;
+    EXPECT_GT(method["epoch_equivalents"].get<double>(), 0) << method;
+  }
+  EXPECT_EQ(forecast["methods"][0]["solver"], "dense");  // 30 examples: the sample is everything
+  EXPECT_GT(forecast["methods"][0]["matrix_free"]["iterations"]["expected"].get<double>(), 1);
+  // The second method finds the kernel of the first.
+  EXPECT_LT(forecast["methods"][1]["epoch_equivalents"],
+            forecast["methods"][0]["epoch_equivalents"]);
+  EXPECT_EQ(forecast["methods"][2]["epoch_equivalents"], 9);  // ten epochs on 27 of 30
+  const CommandResult asked = pumice(request() + "--solver matrix-free --dry-run");
+  ASSERT_EQ(asked.exit_code, 0) << asked.error;
+  EXPECT_NE(asked.output.find("consistent: matrix-free, as asked for"), std::string::npos);
+  EXPECT_EQ(files(), before);
+  EXPECT_EQ(pumice(request()).exit_code, 2);  // without --dry-run it needs --out
+}
+
+TEST_F(ForgetCommandFull, WithoutTheKernelTheShiftIsTheSameAndTheRecordSaysHow) {
+  const auto shifted = [&](const std::string& solver) {
+    const CommandResult result =
+        pumice(request() + "--scale 1 --json --solver " + solver + " --record " +
+               path(solver + ".json") + " --out " + path(solver + ".safetensors"));
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return (open_checkpoint(path(solver + ".safetensors")).weights.flat -
+            open_checkpoint(path("w.safetensors")).weights.flat)
+        .to(at::kDouble);
+  };
+  const at::Tensor dense = shifted("dense"), free = shifted("matrix-free");
+  EXPECT_GT((dense.dot(free) / (dense.norm() * free.norm())).item<double>(), 0.9999);
+  const json method = json::parse(content_of(path("matrix-free.json")))["methods"][0];
+  EXPECT_EQ(method["solver"], "matrix-free");
+  EXPECT_GT(method["iterations"], 1);
+  EXPECT_LE(method["error_bound"].get<double>(), 1e-3);
+  EXPECT_TRUE(method.contains("preconditioner"));
 }
 
 TEST_F(ForgetCommandFull, TheNoiseOfARealReleaseCannotBeRepeated) {

@@ -11,13 +11,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the small requests
 
-LinearProblem problem_of(const SmallRequest& request, LinearProblemOptions options = {}) {
-  return {
-      *request.model,      request.weights, InputSource(request.data.images, request.normalization),
-      request.data.labels, request.start,   request.loss,
-      std::move(options)};
-}
-
 TEST(KernelTiles, CutsGiveEveryPartTheSameShareOfTheTriangle) {
   const std::vector<std::int64_t> cuts = triangle_cuts(10000, 7);
   ASSERT_EQ(cuts.size(), 8U);
@@ -60,7 +53,7 @@ class DenseOnProcesses : public ::testing::TestWithParam<Curvature> {};
 TEST_P(DenseOnProcesses, FourGiveTheShiftOfOne) {
   const SmallRequest request = curved_request({0, 3, 7, 11});
   const LinearModel model{.curvature = GetParam(), .decay = 0.1, .solver = Solver::dense};
-  const LinearProblem alone = problem_of(request);
+  const LinearProblem alone = streamed_problem(request);
   const auto one = alone.direction(request.split.cohort, request.split.retain, model);
   TakingTurns processes(4);
   std::vector<at::Tensor> found(4), tiles(4);
@@ -74,8 +67,8 @@ TEST_P(DenseOnProcesses, FourGiveTheShiftOfOne) {
       sum(all_here);
       for (std::size_t i = 0; i < places.size(); ++i) at::Tensor(places[i]).copy_(tiles[i]);
     };
-    const LinearProblem problem =
-        problem_of(request, {.shard = shard, .sum_over_processes = sum, .gather_tiles = gather});
+    const LinearProblem problem = streamed_problem(
+        request, {.shard = shard, .sum_over_processes = sum, .gather_tiles = gather});
     const auto direction = problem.direction(request.split.cohort, request.split.retain, model);
     found[index] = direction.value;
     EXPECT_TRUE(direction.report.converged);
@@ -96,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(BothCurvatures, DenseOnProcesses,
 
 TEST(KernelTiles, WithoutAWayToGatherTheKernelIsRefused) {
   const SmallRequest request = curved_request({0});
-  const LinearProblem problem = problem_of(
+  const LinearProblem problem = streamed_problem(
       request, {.shard = {.index = 0, .count = 2}, .sum_over_processes = [](at::Tensor&) {}});
   EXPECT_EQ(refusal([&] { problem.kernel(); }),
             "kernel: one of 2 processes, must have a way to gather it");

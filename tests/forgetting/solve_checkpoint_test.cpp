@@ -61,6 +61,12 @@ TEST_F(SolveCheckpointTest, ItIsTheOwnersAloneAndGoesAtTheEnd) {
   checkpoint.remove();  // what is not there is no trouble
 }
 
+TEST_F(SolveCheckpointTest, AFolderThatIsStillToBeMadeIsMade) {
+  path_ = folder_ / "new" / "w.checkpoint";
+  open().save(iterate("one", 1));
+  EXPECT_EQ(open().restore("one")->iteration, 1);
+}
+
 TEST_F(SolveCheckpointTest, ShortRunsLeaveNoFile) {
   SolveCheckpoint checkpoint = open("b", 1h);
   for (int i = 0; i < 10; ++i) checkpoint.save(iterate("one", i));
@@ -121,10 +127,7 @@ TEST_F(SolveCheckpointTest, AKilledRunGoesOnToTheSameShift) {
   const LinearModel model{
       .curvature = Curvature::softmax, .decay = 0.1, .solver = Solver::matrix_free};
   const auto solve = [&](IterateStore* store) {
-    return LinearProblem(*request.model, request.weights,
-                         InputSource(request.data.images, request.normalization),
-                         request.data.labels, request.start, request.loss,
-                         {.relative_tolerance = 1e-10, .iterates = store})
+    return streamed_problem(request, {.relative_tolerance = 1e-10, .iterates = store})
         .direction(request.split.cohort, request.split.retain, model);
   };
   const auto expected = solve(nullptr);

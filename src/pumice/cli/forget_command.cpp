@@ -1,6 +1,7 @@
 // pumice forget: a model, its data and a deletion request in; a scrubbed model and a record out.
 #include <cstdio>
 #include <filesystem>
+#include <iomanip>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,14 +11,13 @@
 #include "pumice/cli/loaded_model.h"
 #include "pumice/cli/process_team.h"
 #include "pumice/cli/progress_bars.h"
-#include "pumice/core/digest.h"
 #include "pumice/core/memory.h"
 #include "pumice/core/progress.h"
 #include "pumice/core/revision.h"
 #include "pumice/data/split.h"
 #include "pumice/forgetting/applicability.h"
+#include "pumice/forgetting/method_forecast.h"
 #include "pumice/forgetting/scrub.h"
-#include "pumice/forgetting/solve_checkpoint.h"
 #include "pumice/linalg/threads.h"
 #include "pumice/model/torchscript_model.h"
 #include "pumice/parallel/process_group.h"
@@ -99,7 +99,7 @@ Request open_request(const CLI::App& command, const ForgetFlags& flags, bool wri
                   .recipe = {},
                   .validation = {}};
   const Checkpoint& checkpoint = request.loaded.checkpoint;
-  if (writes) check_outputs(flags, checkpoint);
+  if (writes && !flags.dry_run) check_outputs(flags, checkpoint);
   if (!flags.init.empty()) {
     request.start = open_checkpoint(flags.init);
     check_same_network(flags.init, *request.start, checkpoint.weights);
@@ -173,6 +173,7 @@ ForgettingTask make_task(const ForgetFlags& flags, const Request& request) {
   if (flags.loss) task.loss = loss_named(*flags.loss);
   if (flags.memory) task.linear.memory = parse_bytes(*flags.memory);
   if (flags.tolerance) task.linear.error_tolerance = *flags.tolerance;
+  task.linear.preconditioner = flags.preconditioner;
   check(task);
   return task;
 }
@@ -272,48 +273,30 @@ void print_traces(const ForgetFlags& flags) {
   std::printf("; and in the data, logs and checkpoints of its training.\n");
 }
 
-// Everything that an answer depends on, so that processes do not work on different requests and a
-// checkpoint is not taken for another's.
-std::vector<std::pair<std::string, std::string>> identity_of(const Request& request,
-                                                             const ForgettingTask& task,
-                                                             const ForgetFlags& flags) {
-  Digest cohort, options;
-  for (const std::int64_t position : task.split.cohort) {
-    cohort.add_number(static_cast<std::uint64_t>(position));
+void print_forecast(const ForgetFlags& flags, const ForgettingTask& task, SharedProblems& shared,
+                    ProgressBars& bars, const ProcessGroup& group) {
+  std::vector<ScrubOptions> requests;
+  for (const std::string& name : flags.methods) {
+    requests.push_back({.method = name, .options = flags.method, .noise = flags.noise});
   }
-  const MethodOptions& method = flags.method;
-  options.add_number(method.linearize_at == LinearizeAt::start);
-  for (const std::optional<double>& number :
-       {std::optional(task.weight_decay), method.ridge, method.scale, flags.tolerance}) {
-    options.add_text(number ? text(std::hexfloat, *number) : "");
+  const std::vector<MethodForecast> forecasts = forecast_methods(task, shared, requests);
+  bars.finish();
+  if (!group.first()) return;
+  if (flags.json) {
+    Json methods = Json::array();
+    for (const MethodForecast& forecast : forecasts) methods.push_back(to_json(forecast));
+    std::printf("%s\n", Json{{"dry_run", true},
+                             {"examples", task.train.size()},
+                             {"cohort_size", task.split.cohort.size()},
+                             {"threads", at::get_num_threads()},
+                             {"methods", methods}}
+                            .dump(2)
+                            .c_str());
+    return;
   }
-  for (const std::optional<std::string>& word : {flags.curvature, flags.solver}) {
-    options.add_text(word.value_or(""));
-  }
-  options.add_text(loss_name(task.loss));
-  for (const std::string& name : flags.methods) options.add_text(name);
-  return {{"program", text(version(), " ", revision())},
-          {"model", digest(task.model, task.weights)},
-          {"start", digest({task.weights.layout, task.centre.to(at::kFloat)})},
-          {"data", digest(request.loaded.selection.train)},
-          {"cohort", cohort.label()},
-          {"options", options.label()}};
-}
-
-SolveCheckpoint open_checkpoint_of_solves(
-    const ForgetFlags& flags, const std::vector<std::pair<std::string, std::string>>& identity,
-    bool writes) {
-  if (!writes) return SolveCheckpoint({});
-  Digest binding;
-  for (const auto& [what, value] : identity) {
-    // A newer program, or another tolerance, may go on where an older one stopped.
-    if (what != "program" && what != "options") binding.add_text(value);
-  }
-  return SolveCheckpoint(
-      {.path = checkpoint_path(flags),
-       .every = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * flags.checkpoint_every)),
-       .binding = binding.label(),
-       .ignore_existing = flags.force});
+  std::printf("Forecast for %zu of %ld examples, %d threads; nothing is written\n%s",
+              task.split.cohort.size(), static_cast<long>(task.train.size()), at::get_num_threads(),
+              forecast_text(forecasts).c_str());
 }
 
 // The part of the command that all processes take part in. The shifts of methods that solve nothing
@@ -354,12 +337,21 @@ void forget(const CLI::App& command, const ForgetFlags& flags, ProcessGroup& gro
   set_threads(flags.threads.value_or(std::max(1, available_cores() / group.sharing_cores())));
   const Request request = open_request(command, flags, group.first());
   ForgettingTask task = make_task(flags, request);
-  const auto identity = identity_of(request, task, flags);
+  const auto identity = identity_of(task, flags);
   for (const auto& [what, value] : identity) group.agree(what, value);
   share_work(group, task.linear);
   ProgressBars bars(flags.quiet || flags.json || !group.first());
   task.linear.progress = bars.teller();
-  SolveCheckpoint checkpoint = open_checkpoint_of_solves(flags, identity, group.first());
+  task.linear.iterated = [&bars](const SolveProgress& progress) {
+    bars.note(text("iteration ", progress.iteration, ", residual ", std::setprecision(2),
+                   progress.relative_residual));
+  };
+  if (flags.dry_run) {
+    SharedProblems shared(task);
+    print_forecast(flags, task, shared, bars, group);
+    return group.close();
+  }
+  SolveCheckpoint checkpoint = open_solve_checkpoint(flags, identity, group.first());
   task.linear.iterates = &checkpoint;
 
   const Solved solved = solve(flags, request, task, group, bars);
@@ -448,19 +440,12 @@ void forget(const CLI::App& command, const ForgetFlags& flags, ProcessGroup& gro
 
 void run_forget(const CLI::App& command, ForgetFlags& flags) {
   check_forget_flags(command, flags);
-  const auto kept = [&flags] { return kept_checkpoint_text(checkpoint_path(flags)); };
-  const Launch launch = read_launch(launch_environment());
-  ProcessGroup group(
-      launch, {.heartbeat = heartbeat_times(flags.heartbeat_limit),
-               .patience = std::chrono::milliseconds(static_cast<int>(1000 * flags.join_limit)),
-               .on_loss = [&, rank = launch.rank](const std::string& sentence) {
-                 end_process(text("rank ", rank, ": ", sentence, rank == 0 ? kept() : ""));
-               }});
+  ProcessGroup group(read_launch(launch_environment()), group_options(flags));
   try {
     forget(command, flags, group);
   } catch (const std::exception& error) {
     group.give_up(error.what());
-    const std::string trace = group.first() ? kept() : "";
+    const std::string trace = group.first() ? kept_checkpoint_text(checkpoint_path(flags)) : "";
     if (!trace.empty()) std::fprintf(stderr, "pumice: stopped%s\n", trace.c_str());
     throw;
   }
@@ -476,7 +461,8 @@ void add_forget_command(CLI::App& app) {
   command->footer(
       "Data, recipe and weight decay are those that the model says, unless given again.\n"
       "Example: pumice forget --model w.safetensors --init w.start.safetensors --cohort cohort.txt "
-      "--noise 1e-9 --out scrubbed.safetensors --record forget.json");
+      "--noise 1e-9 --out scrubbed.safetensors --record forget.json\n"
+      "What it will cost: the same with --dry-run.");
   command->callback([command, flags] { run_forget(*command, *flags); });
 }
 

@@ -25,9 +25,9 @@ void add_request_options(CLI::App& command, ForgetFlags& flags) {
       ->group(group);
   command
       .add_option("--out", flags.out,
-                  "The scrubbed model, in the format of --model; a folder for several methods")
+                  "The scrubbed model, in the format of --model; a folder for several methods "
+                  "(required unless --dry-run)")
       ->type_name("FILE")
-      ->required()
       ->group(group);
   command.add_option("--record", flags.record, "What was done, as JSON")
       ->type_name("FILE")
@@ -113,6 +113,13 @@ void add_method_options(CLI::App& command, ForgetFlags& flags) {
       .add_option("--tolerance", flags.tolerance, "matrix-free: bound of the relative error (1e-3)")
       ->type_name("T")
       ->group(group);
+  command
+      .add_option("--preconditioner", flags.preconditioner,
+                  "matrix-free: examples that the preconditioner is made of, 0 for none (default: "
+                  "what the estimate of iterations says)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
   command.add_option("--epochs", flags.method.finetune_epochs, "finetune: epochs")
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
@@ -156,7 +163,7 @@ void add_run_options(CLI::App& command, ForgetFlags& flags) {
   const char* group = "Run";
   command
       .add_option("--memory", flags.memory,
-                  "What the kernel may take, such as 2G (default: half of what is free)")
+                  "What a solve may take, such as 2G (default: half of what is free)")
       ->type_name("BYTES")
       ->group(group);
   command
@@ -190,6 +197,10 @@ void add_run_options(CLI::App& command, ForgetFlags& flags) {
       ->check(CLI::Range(1.0, 1e5))
       ->group(group);
   command
+      .add_flag("--dry-run", flags.dry_run,
+                "Print time, memory and solver of each method as forecast, and write nothing")
+      ->group(group);
+  command
       .add_flag("--accept-unconverged", flags.accept_unconverged,
                 "Write the model even if the solve did not converge")
       ->group(group);
@@ -214,6 +225,7 @@ void add_forget_options(CLI::App& command, ForgetFlags& flags) {
 void check_forget_flags(const CLI::App& command, ForgetFlags& flags) {
   refuse_empty_values(command, {"--model", "--init", "--cohort", "--out", "--record", "--key",
                                 "--distribution", "--data", "--validation", "--checkpoint"});
+  if (flags.out.empty() && !flags.dry_run) throw UsageError("--out is required");
   if (flags.methods.empty()) flags.methods = {"consistent"};
   if (std::set<std::string>(flags.methods.begin(), flags.methods.end()).size() !=
       flags.methods.size()) {

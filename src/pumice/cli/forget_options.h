@@ -24,8 +24,9 @@ struct ForgetFlags {
   MethodOptions method;
   NoiseOptions noise;
   std::optional<double> tolerance;
+  std::optional<std::int64_t> preconditioner;
   bool no_trapezium = false, record_ids = false, accept_unconverged = false;
-  bool force = false, quiet = false, json = false;
+  bool force = false, quiet = false, json = false, dry_run = false;
   std::optional<int> threads;
   std::string checkpoint;                                                // empty: beside --out
   double checkpoint_every = 60, heartbeat_limit = 30, join_limit = 120;  // seconds

@@ -10,10 +10,11 @@ void ProgressBars::update(const std::string& what, double share) {
   constexpr std::int64_t steps = 1000;
   if (what != title_ || !bar_) {
     finish();
+    note_.clear();
     title_ = what;
     bar_ = std::make_unique<Progress>(what, steps, mode_);
   }
-  bar_->update(static_cast<std::int64_t>(static_cast<double>(steps) * share));
+  bar_->update(static_cast<std::int64_t>(static_cast<double>(steps) * share), note_);
 }
 
 void ProgressBars::finish() {

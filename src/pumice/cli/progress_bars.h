@@ -16,13 +16,15 @@ class ProgressBars {
 
   // Begins another bar when `what` changes. Throws Error if the user interrupted.
   void update(const std::string& what, double share);
+  // Shown behind the bar of what is being computed, from the next update on.
+  void note(std::string note) { note_ = std::move(note); }
   void finish();
   // For options that want to be told; must not outlive this object.
   std::function<void(const std::string& what, double share)> teller();
 
  private:
   ProgressMode mode_;
-  std::string title_;
+  std::string title_, note_;
   std::unique_ptr<Progress> bar_;
 };
 

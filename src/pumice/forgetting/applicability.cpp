@@ -171,10 +171,9 @@ void examine_duplicates(const ForgettingTask& task, Applicability& result) {
   for (const std::int64_t position : task.split.cohort) {
     result.identical_pixels += retained.contains(pixels_digest(task.train.images[position]));
   }
-  const at::Tensor features =
-      last_layer_inputs(task.model, task.weights,
-                        network_inputs(task.train.images, task.normalization))
-          .to(at::kDouble);
+  const at::Tensor features = last_layer_inputs(task.model, task.weights,
+                                                InputSource(task.train.images, task.normalization))
+                                  .to(at::kDouble);
   const at::Tensor kept = features.index_select(0, index_of(task.split.retain));
   const double usual = nearest_distances(kept, kept, true).median().item<double>();
   const at::Tensor own =

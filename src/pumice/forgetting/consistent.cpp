@@ -14,7 +14,7 @@ class Consistent final : public ForgettingMethod {
 
   ShiftResult shift(const ForgettingTask& task, SharedProblems& shared) const override {
     const LinearProblem& problem = shared.at_weights();
-    LinearShift shift(task, problem, options_, Curvature::identity, /*displaced=*/true);
+    LinearShift shift(task, problem, options_, *method_named("consistent").linear);
     const LinearProblem::Direction direction =
         problem.direction(task.split.cohort, task.split.retain, shift.model());
     take(direction.report, shift.summary());

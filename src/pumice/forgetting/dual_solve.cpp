@@ -2,6 +2,7 @@
 
 #include "pumice/core/error.h"
 #include "pumice/linearization/gauss_newton_operator.h"
+#include "pumice/linearization/woodbury_preconditioner.h"
 
 namespace pumice {
 namespace {
@@ -11,16 +12,6 @@ at::Tensor flat(const at::Tensor& by_example) {
 }
 
 }  // namespace
-
-at::Tensor curved_kernel(const at::Tensor& theta, const at::Tensor& root) {
-  if (!root.defined()) return theta;
-  const std::int64_t examples = root.size(0), classes = root.size(1), rank = root.size(2);
-  const at::Tensor turned = root.transpose(1, 2);  // n×k×c
-  const at::Tensor half = turned.bmm(theta.view({examples, classes, -1}))
-                              .view({examples * rank, examples, classes})
-                              .transpose(0, 1);  // n × n·k × c
-  return half.bmm(root).transpose(0, 1).reshape({examples * rank, examples * rank});
-}
 
 at::Tensor kernel_of(const at::Tensor& theta, const std::vector<std::int64_t>& examples,
                      std::int64_t classes) {

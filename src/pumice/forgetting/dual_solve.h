@@ -30,9 +30,6 @@ struct DualSolution {
 // Cost: (n·k)³/3 multiplications.
 DualSolution solve_dual(const DualSystem& system, double ridge, const at::Tensor& right_side);
 
-// Rᵀ Θ R, (n·k)×(n·k): the Gauss-Newton kernel. Θ itself if `root` is undefined.
-at::Tensor curved_kernel(const at::Tensor& theta, const at::Tensor& root);
-
 // The rows and columns of Θ that belong to these examples, in this order.
 at::Tensor kernel_of(const at::Tensor& theta, const std::vector<std::int64_t>& examples,
                      std::int64_t classes);

@@ -36,12 +36,19 @@ struct MethodOptions {
   std::optional<double> scale = {};         // along δ; default: what the method's rule says
   LinearizeAt linearize_at = LinearizeAt::weights;  // ntk
   bool trapezium = true;                            // ntk
-  std::optional<Solver> solver = {};                // default: dense
+  std::optional<Solver> solver = {};                // default: automatic
   // finetune
   std::int64_t finetune_epochs = 10;
   double finetune_rate = 0.01;
   // retrain
   bool replace = false;  // fill the cohort's places with repeats of retained examples
+};
+
+// What a linearised method asks of its LinearProblem.
+struct LinearShape {
+  Curvature curvature = Curvature::identity;  // unless the options name another
+  bool displaced = true;                      // see LinearModel
+  bool difference = true;                     // δ, with its two solves; else wlin(Dr) alone
 };
 
 // One line of the table that help, protocols and documentation read.
@@ -52,6 +59,7 @@ struct MethodEntry {
   bool needs_start = false;
   bool needs_noise = false;  // without noise it does nothing
   std::unique_ptr<ForgettingMethod> (*make)(const MethodOptions& options);
+  std::optional<LinearShape> linear = {};
 };
 const std::vector<MethodEntry>& forgetting_methods();
 const MethodEntry& method_named(const std::string& name);  // throws Error with a suggestion

@@ -59,10 +59,17 @@ std::string ForgettingSummary::full() const {
     out += line("cohort's margin", number(margins->before),
                 "before; unseen examples of its hardness: " + number(margins->target));
   }
-  if (solver) out += line("solver", *solver, shared_kernel ? "with the kernel of before" : "");
+  if (solver)
+    out += line("solver", *solver, shared_kernel ? "with the kernel of before" : solver_reason);
   if (relative_residual) out += line("relative residual", number(*relative_residual), "");
   if (condition_estimate) out += line("condition, at least", number(*condition_estimate), "");
-  if (iterations) out += line("iterations", std::to_string(*iterations), "");
+  if (iterations) out += line("iterations", std::to_string(*iterations), "of conjugate gradients");
+  if (error_bound)
+    out += line("error, at most", number(*error_bound), "of the solution, in its energy norm");
+  if (preconditioner) {
+    out +=
+        line("preconditioner", std::to_string(*preconditioner), "examples, by Woodbury's identity");
+  }
   if (epochs) out += line("epochs", std::to_string(*epochs), "of training");
   if (reference) {
     const std::string models = std::to_string(reference->count) + " retrained";
@@ -78,6 +85,7 @@ std::string ForgettingSummary::full() const {
     out += line("noise scale", number(noise->scale), "shape " + noise->shape);
     out += line("expected |noise|", number(noise->norm), "");
   }
+  if (forecast_seconds) out += line("forecast", duration_text(*forecast_seconds), "of the solve");
   out += line("time", duration_text(seconds),
               number(epoch_equivalents) + " times the work of a training epoch");
   for (const std::string& parameter : slow_parameters) {
@@ -105,6 +113,10 @@ nlohmann::json to_json(const ForgettingSummary& summary) {
   put(json, "relative_residual", summary.relative_residual);
   put(json, "condition_estimate", summary.condition_estimate);
   put(json, "iterations", summary.iterations);
+  put(json, "error_bound", summary.error_bound);
+  put(json, "preconditioner", summary.preconditioner);
+  if (!summary.solver_reason.empty()) json["solver_reason"] = summary.solver_reason;
+  put(json, "forecast_seconds", summary.forecast_seconds);
   put(json, "epochs", summary.epochs);
   if (!summary.slow_parameters.empty()) json["without_rule"] = summary.slow_parameters;
   if (summary.trapezium) {

@@ -59,6 +59,12 @@ struct ForgettingSummary {
   std::optional<std::string> curvature = {}, linearized_at = {}, solver = {};
   std::optional<double> relative_residual = {}, condition_estimate = {};
   std::optional<std::int64_t> iterations = {};
+  // Matrix-free: of the relative error in the norm of A, from |r|/√μ; examples of the
+  // preconditioner.
+  std::optional<double> error_bound = {};
+  std::optional<std::int64_t> preconditioner = {};
+  std::string solver_reason = {};               // why this one, if it was chosen
+  std::optional<double> forecast_seconds = {};  // if one was made
   std::optional<TrapeziumSummary> trapezium = {};
   std::optional<MarginSummary> margins = {};
   std::optional<std::int64_t> epochs = {};        // of methods that train

@@ -11,6 +11,9 @@
 namespace pumice {
 namespace {
 
+// More examples at once do not make a pass faster (docs/scale.md).
+constexpr std::int64_t largest_batch = 64;
+
 at::Tensor index_of(const std::vector<std::int64_t>& positions) {
   return at::tensor(positions, at::kLong);
 }
@@ -38,6 +41,7 @@ SolveReport worse(const SolveReport& first, const SolveReport& second) {
   both.relative_residual = std::max(first.relative_residual, second.relative_residual);
   both.condition_estimate = larger(first.condition_estimate, second.condition_estimate);
   both.error_bound = larger(first.error_bound, second.error_bound);
+  both.preconditioner = larger(first.preconditioner, second.preconditioner);
   if (first.iterations && second.iterations) {
     both.iterations = *first.iterations + *second.iterations;
   }
@@ -70,6 +74,13 @@ LinearProblem::LinearProblem(const Model& model, const Weights& weights, InputSo
     fail("labels: ", labels.numel(), ", must be one for each of ", examples(), " examples");
   }
   displacement_ = weights.flat.detach().to(at::kDouble) - centre.to(at::kDouble);
+  if (options_.progress) {
+    stream_.set_after_batch([told = told_, progress = options_.progress](double) {
+      progress(told->what, told->share);
+    });
+  }
+  const std::int64_t room = (memory() - fixed_bytes()) / stream_.bytes_per_example();
+  stream_.set_batch_size(std::clamp<std::int64_t>(room, 1, largest_batch));
 }
 
 const Linearization& LinearProblem::linearization() const {
@@ -88,6 +99,7 @@ void LinearProblem::count_passes(double forward_passes, std::size_t examples) co
 }
 
 void LinearProblem::report(const std::string& what, double share) const {
+  *told_ = {what, share};
   if (options_.progress) options_.progress(what, share);
 }
 
@@ -115,7 +127,7 @@ const at::Tensor& LinearProblem::displaced() const {
 const Kernel& LinearProblem::kernel() const {
   if (!kernel_) {
     KernelOptions options;
-    options.memory = options_.memory;
+    options.memory = memory();
     options.progress = [this](double share) { report("kernel", share); };
     at::Tensor flops;
     if (options_.shard.count > 1) {

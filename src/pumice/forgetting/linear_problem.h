@@ -6,11 +6,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "pumice/forgetting/dual_solve.h"
+#include "pumice/forgetting/iteration_estimate.h"
 #include "pumice/forgetting/loss.h"
 #include "pumice/linalg/conjugate_gradients.h"
 #include "pumice/linearization/example_stream.h"
@@ -66,6 +69,9 @@ struct LinearProblemOptions {
   double error_tolerance = 1e-3;
   std::optional<double> relative_tolerance = {};
   std::int64_t max_iterations = 500;
+  // Examples of the Woodbury preconditioner, 0 for none. Default: what takes the least work by the
+  // estimate of iterations.
+  std::optional<std::int64_t> preconditioner = {};
   // Several processes (example_stream.h): which examples are this one's own, and how a tensor is
   // replaced by its sum over all of them. Every sum over examples without the kernel goes through
   // ExampleStream::sum(), which calls it. The kernel's rows are split between them and gathered by
@@ -96,7 +102,8 @@ struct SolveReport {
   std::optional<double> condition_estimate = {};  // dense
   std::optional<std::int64_t> iterations = {};    // matrix-free, of all solves together
   std::optional<double> error_bound = {};  // matrix-free: of |x − A⁻¹b|_A / |x|_A, from |r|/√μ
-  std::string explanation = {};            // of a failure
+  std::optional<std::int64_t> preconditioner = {};  // matrix-free: its examples, 0: none
+  std::string explanation = {};                     // of a failure
 };
 
 // u = w − centre. Linearised at w, the regularised objective on S has its minimum at
@@ -104,6 +111,8 @@ struct SolveReport {
 // in weight space A_S wlin(S) = −J_Sᵀ (r_S − H_S J_S u) with A_S = J_Sᵀ H_S J_S + |S|λ I.
 class LinearProblem {
  public:
+  using Positions = std::vector<std::int64_t>;
+
   // `model` must outlive this object; `centre` has p values. N inputs and N labels.
   LinearProblem(const Model& model, const Weights& weights, InputSource inputs,
                 const at::Tensor& labels, const at::Tensor& centre, Loss loss,
@@ -147,12 +156,30 @@ class LinearProblem {
   // Jᵀ x over all examples, N×c → p, float64.
   at::Tensor pull(const at::Tensor& coefficients) const;
 
+  // A few examples, always the same ones, and what is known of them: of these the preconditioner is
+  // made, and from them the number of iterations is estimated. Computed at the first call. As many
+  // as give about 1,000 rows; all if there are no more.
+  struct Sample {
+    Positions examples;
+    at::Tensor theta;              // their kernel, (m·c)×(m·c)
+    at::Tensor logits, displaced;  // m×c, J u
+  };
+  const Sample& sample() const;
+  std::int64_t sample_size() const;
+  // How many of them make the preconditioner of a solve with so many examples.
+  std::int64_t preconditioner_size(const LinearModel& model, std::int64_t examples) const;
+  // The sample as a problem of its own; `cohort` as SampledProblem::only_last.
+  SampledProblem sampled(const LinearModel& model, std::int64_t cohort) const;
+
+  std::int64_t memory() const;  // the budget
+  // Matrix-free: bytes besides the batch, the preconditioner's kernel included.
+  std::int64_t fixed_bytes() const;
+  const LinearProblemOptions& options() const { return options_; }
+
   double flops() const { return flops_; }  // spent so far
   double epoch_flops() const;              // of one training epoch on all examples
 
  private:
-  using Positions = std::vector<std::int64_t>;
-
   Displacement wlin_dense(const Positions& examples, const LinearModel& model) const;
   Displacement wlin_matrix_free(const Positions& examples, const LinearModel& model) const;
   void finish_matrix_free(const Positions& cohort, const Positions& retain,
@@ -162,6 +189,9 @@ class LinearProblem {
   // A x = b over `examples`, by conjugate gradients.
   SolveReport solve(const Positions& examples, const LinearModel& model, const at::Tensor& b,
                     const std::string& what, at::Tensor& x) const;
+  std::unique_ptr<LinearOperator> preconditioner(const Positions& examples,
+                                                 const LinearModel& model,
+                                                 SolveReport& report) const;
   std::string solve_name(const Positions& examples, const LinearModel& model,
                          const std::string& what) const;
   std::optional<SolveIterate> restored(const std::string& name) const;
@@ -176,7 +206,16 @@ class LinearProblem {
   mutable std::optional<Linearization> linearization_;
   mutable at::Tensor logits_, residual_, displaced_;
   mutable std::optional<Kernel> kernel_;
+  mutable std::optional<Sample> sample_;
+  mutable std::map<std::string, std::int64_t> preconditioner_sizes_;
   mutable double flops_ = 0;
+  // What was told last: told again after each batch, since one product may take minutes, and who is
+  // told may want to stop.
+  struct Told {
+    std::string what = "linearising";
+    double share = 0;
+  };
+  std::shared_ptr<Told> told_ = std::make_shared<Told>();
 };
 
 // H of the loss, for products with the Jacobian.

@@ -2,26 +2,33 @@
 #pragma once
 
 #include "pumice/forgetting/forgetting_method.h"
+#include "pumice/forgetting/solve_forecast.h"
 
 namespace pumice {
+
+inline LinearModel linear_model(const ForgettingTask& task, const MethodOptions& options,
+                                const LinearShape& shape) {
+  return {.curvature = options.curvature.value_or(shape.curvature),
+          .decay = options.ridge.value_or(task.weight_decay),
+          .displaced = shape.displaced,
+          .solver = options.solver.value_or(Solver::automatic)};
+}
 
 // Begins the clock and fills in what is used; move() sets w + scale·direction; finish() hands the
 // result over. Not calling move() leaves the weights undefined: the solve failed.
 class LinearShift {
  public:
-  // `curvature`: unless the options name another. `displaced`: see LinearModel.
   LinearShift(const ForgettingTask& task, const LinearProblem& problem,
-              const MethodOptions& options, Curvature curvature, bool displaced)
+              const MethodOptions& options, const LinearShape& shape)
       : task_(task),
         problem_(problem),
         result_{.weights = {task.weights.layout, {}}, .summary = {}},
         clock_(task, result_.summary),
         flops_before_(problem.flops()),
-        model_{.curvature = options.curvature.value_or(curvature),
-               .decay = options.ridge.value_or(task.weight_decay),
-               .displaced = displaced,
-               .solver = options.solver.value_or(Solver::dense)} {
+        difference_(shape.difference),
+        model_(linear_model(task, options, shape)) {
     ForgettingSummary& summary = result_.summary;
+    if (model_.solver == Solver::automatic) choose();
     summary.shared_kernel = problem.has_kernel();
     summary.ridge = model_.decay;
     summary.curvature = curvature_name(model_.curvature);
@@ -50,11 +57,27 @@ class LinearShift {
   }
 
  private:
+  // A sample that is everything makes the kernel of everything: no need to ask which is faster.
+  void choose() {
+    if (problem_.has_kernel() || problem_.sample_size() == problem_.examples()) {
+      model_.solver = Solver::dense;
+      return;
+    }
+    const SolverChoice choice =
+        choose_solver(problem_, model_,
+                      {.cohort = static_cast<std::int64_t>(task_.split.cohort.size()),
+                       .difference = difference_});
+    model_.solver = choice.solver;
+    result_.summary.solver_reason = choice.reason;
+    result_.summary.forecast_seconds = choice.chosen().seconds;
+  }
+
   const ForgettingTask& task_;
   const LinearProblem& problem_;
   ShiftResult result_;
   SummaryClock clock_;
   double flops_before_;
+  bool difference_;
   LinearModel model_;
 };
 

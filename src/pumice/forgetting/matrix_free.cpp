@@ -1,15 +1,23 @@
 // The solves of LinearProblem without the kernel: conjugate gradients in weight space.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "pumice/core/digest.h"
 #include "pumice/core/error.h"
+#include "pumice/core/memory.h"
+#include "pumice/core/seed.h"
 #include "pumice/forgetting/linear_problem.h"
 #include "pumice/linalg/conjugate_gradients.h"
 #include "pumice/linearization/gauss_newton_operator.h"
+#include "pumice/linearization/woodbury_preconditioner.h"
 
 namespace pumice {
 namespace {
+
+// Rows of the sample's kernel; few enough that it takes no longer than a product or two.
+constexpr std::int64_t sample_rows = 1024;
+constexpr std::int64_t smallest_sample = 16;
 
 at::Tensor chosen(const at::Tensor& rows, const std::vector<std::int64_t>& positions) {
   return rows.index_select(0, at::tensor(positions, at::kLong));
@@ -23,6 +31,119 @@ LogitCurvature logit_curvature(Loss loss, Curvature curvature) {
       .product = [=](const at::Tensor& logits,
                      const at::Tensor& x) { return curvature_product(logits, x, loss, curvature); },
       .root = [=](const at::Tensor& logits) { return curvature_root(logits, loss, curvature); }};
+}
+
+std::int64_t LinearProblem::memory() const {
+  return options_.memory ? *options_.memory : available_memory() / 2;
+}
+
+std::int64_t LinearProblem::sample_size() const {
+  const std::int64_t usual = std::max(smallest_sample, sample_rows / classes());
+  return std::min(examples(), std::max(usual, 2 * options_.preconditioner.value_or(0)));
+}
+
+std::int64_t LinearProblem::fixed_bytes() const {
+  // Conjugate gradients: b, x, r, p, z, A p, the result, and three while norms are taken; a
+  // direction and a gradient. In float64: u, wlin(D), b, the sum over examples.
+  const std::int64_t scalar = stream_.network().weights().flat.element_size();
+  const std::int64_t vectors = stream_.columns() * (12 * scalar + 4 * 8);
+  const std::int64_t rows = 6 * examples() * classes() * 8;  // logits, r, J u, right-hand sides
+  const std::int64_t sampled = sample_size() * classes();
+  return vectors + rows + 4 * sampled * sampled * 8;
+}
+
+const LinearProblem::Sample& LinearProblem::sample() const {
+  if (sample_) return *sample_;
+  Sample drawn;
+  drawn.examples = RandomStream(1, "preconditioner").permutation(examples());
+  drawn.examples.resize(static_cast<std::size_t>(sample_size()));
+  drawn.logits = stream_.logits(drawn.examples);
+  drawn.displaced = stream_.jvp(drawn.examples, displacement_);
+  KernelOptions options;
+  options.memory = memory();
+  options.progress = [this](double share) { report("kernel of a sample", share); };
+  drawn.theta = kernel_of_examples(stream_, drawn.examples, options);
+  count_passes(4, drawn.examples.size());
+  sample_ = std::move(drawn);
+  return *sample_;
+}
+
+SampledProblem LinearProblem::sampled(const LinearModel& model, std::int64_t cohort) const {
+  const Sample& own = sample();
+  at::Tensor right = residuals(own.logits, chosen(labels_, own.examples), loss_);
+  if (model.displaced && cohort == 0) {
+    right = right - curvature_product(own.logits, own.displaced, loss_, model.curvature);
+  }
+  return {.theta = own.theta,
+          .root = curvature_root(own.logits, loss_, model.curvature),
+          .right_side = right,
+          .only_last = cohort,
+          .decay = model.decay,
+          .error_tolerance = options_.error_tolerance,
+          .relative_tolerance = options_.relative_tolerance,
+          .max_iterations = options_.max_iterations};
+}
+
+std::int64_t LinearProblem::preconditioner_size(const LinearModel& model,
+                                                std::int64_t examples) const {
+  if (options_.preconditioner) return std::min(*options_.preconditioner, examples);
+  const std::string key =
+      text(curvature_name(model.curvature), " ", model.decay, " ", model.displaced);
+  const auto known = preconditioner_sizes_.find(key);
+  if (known != preconditioner_sizes_.end()) return known->second;
+  const SampledProblem problem = sampled(model, 0);
+  const std::int64_t drawn = sample_size();
+  std::int64_t best = 0;
+  double least = 0;
+  for (const std::int64_t size : {std::int64_t{0}, drawn / 8, drawn / 4}) {
+    // In forward passes: a product over all, a tangent and a backward pass over the sample.
+    const double work = estimate_iterations(problem, examples, size).expected *
+                        (stream_.passes_of_product() * static_cast<double>(examples) +
+                         (stream_.passes_of_product() + 1) * static_cast<double>(size));
+    if (size == 0 || work < least) {
+      least = work;
+      best = size;
+    }
+  }
+  best = static_cast<std::int64_t>(
+      stream_.as_the_first_process_says(at::tensor({static_cast<double>(best)}, at::kDouble))
+          .item<double>());
+  preconditioner_sizes_[key] = best;
+  return best;
+}
+
+std::unique_ptr<LinearOperator> LinearProblem::preconditioner(const Positions& examples,
+                                                              const LinearModel& model,
+                                                              SolveReport& report) const {
+  report.preconditioner = 0;
+  const auto wanted = static_cast<std::size_t>(
+      preconditioner_size(model, static_cast<std::int64_t>(examples.size())));
+  if (wanted == 0) return nullptr;
+  // Of the sample, what belongs to this part: the cohort must not be in what is made without it.
+  const Sample& drawn = sample();
+  const std::set<std::int64_t> part(examples.begin(), examples.end());
+  Positions places, own;
+  for (std::size_t i = 0; i < drawn.examples.size() && own.size() < wanted; ++i) {
+    if (!part.contains(drawn.examples[i])) continue;
+    places.push_back(static_cast<std::int64_t>(i));
+    own.push_back(drawn.examples[i]);
+  }
+  if (own.empty()) return nullptr;
+  const double ridge = model.decay * static_cast<double>(examples.size());
+  const double ratio = static_cast<double>(examples.size()) / static_cast<double>(own.size());
+  const Cholesky factor = Cholesky::factorize(woodbury_matrix(
+      kernel_of(drawn.theta, places, classes()),
+      curvature_root(chosen(drawn.logits, places), loss_, model.curvature), ridge, ratio));
+  const at::Tensor succeeded = stream_.as_the_first_process_says(
+      at::tensor({factor.summary().succeeded ? 1.0 : 0.0}, at::kDouble));
+  if (succeeded.item<double>() == 0) return nullptr;
+  if (!factor.summary().succeeded) {
+    fail("preconditioner: factorised by the first process, but not here: ",
+         factor.summary().brief());
+  }
+  report.preconditioner = static_cast<std::int64_t>(own.size());
+  return std::make_unique<WoodburyPreconditioner>(
+      stream_, own, logit_curvature(loss_, model.curvature), factor, ridge);
 }
 
 std::string LinearProblem::solve_name(const Positions& examples, const LinearModel& model,
@@ -58,6 +179,11 @@ std::optional<SolveIterate> LinearProblem::restored(const std::string& name) con
 SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& model,
                                  const at::Tensor& b, const std::string& what,
                                  at::Tensor& x) const {
+  const std::int64_t least = fixed_bytes() + stream_.bytes_per_example();
+  if (memory() < least) {
+    fail("memory: ", bytes_text(static_cast<double>(memory())),
+         " is too little, this solve needs at least ", bytes_text(static_cast<double>(least)));
+  }
   const at::ScalarType type = stream_.network().weights().flat.scalar_type();
   const double ridge = model.decay * static_cast<double>(examples.size());
   const GaussNewtonOperator matrix(stream_, examples, logit_curvature(loss_, model.curvature),
@@ -70,6 +196,10 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
   if (options_.shard.count > 1) {
     options.agreed = [this](at::Tensor own) { return stream_.as_the_first_process_says(own); };
   }
+  SolveReport report;
+  const std::unique_ptr<LinearOperator> approximate_inverse =
+      preconditioner(examples, model, report);
+  options.preconditioner = approximate_inverse.get();
   const std::string name = options_.iterates ? solve_name(examples, model, what) : "";
   const std::optional<SolveIterate> kept = restored(name);
   const std::int64_t before = kept ? kept->iteration : 0;
@@ -79,11 +209,11 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
     const double now = std::log10(std::max(progress.relative_residual, 1e-300));
     if (progress.iteration == 1) first = std::max(0.0, now);
     const double goal = std::log10(options_.relative_tolerance.value_or(options_.error_tolerance));
-    report(what, std::clamp((first - now) / (first - goal + 1e-12), 0.0, 1.0));
     if (options_.iterated) {
       options_.iterated(
           {what, before + progress.iteration, progress.relative_residual, progress.seconds});
     }
+    this->report(what, std::clamp((first - now) / (first - goal + 1e-12), 0.0, 1.0));
     if (options_.iterates) {
       options_.iterates->save({name, before + progress.iteration, progress.solution()});
     }
@@ -93,13 +223,16 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
   const ConjugateGradientsSummary& summary = result.summary;
   count_passes(static_cast<double>(summary.operator_applications) * stream_.passes_of_product(),
                examples.size());
+  count_passes(static_cast<double>(summary.iterations) * (stream_.passes_of_product() + 1),
+               static_cast<std::size_t>(*report.preconditioner));
   x = result.solution.to(at::kDouble);
   if (options_.iterates) options_.iterates->save({name, before + summary.iterations, x});
-  return {.converged = summary.converged(),
-          .relative_residual = summary.largest_relative_residual(),
-          .iterations = before + summary.iterations,
-          .error_bound = summary.columns.front().relative_error_bound,
-          .explanation = summary.converged() ? "" : summary.brief()};
+  report.converged = summary.converged();
+  report.relative_residual = summary.largest_relative_residual();
+  report.iterations = before + summary.iterations;
+  report.error_bound = summary.columns.front().relative_error_bound;
+  report.explanation = summary.converged() ? "" : summary.brief();
+  return report;
 }
 
 LinearProblem::Displacement LinearProblem::wlin_matrix_free(const Positions& examples,

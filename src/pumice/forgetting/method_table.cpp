@@ -18,10 +18,11 @@ const std::vector<MethodEntry>& forgetting_methods() {
       {"consistent",
        "linear model whose weight decay pulls to the start, as far as unseen examples tell "
        "(default)",
-       true, false, false, &make_consistent},
-      {"ntk", "the paper's linear model, with its trapezium trick", true, false, false, &make_ntk},
+       true, false, false, &make_consistent, LinearShape{}},
+      {"ntk", "the paper's linear model, with its trapezium trick", true, false, false, &make_ntk,
+       LinearShape{.displaced = false}},
       {"newton", "one Newton step on the retained data (Gauss-Newton curvature)", true, false,
-       false, &make_newton},
+       false, &make_newton, LinearShape{.curvature = Curvature::softmax, .difference = false}},
       {"fisher", "noise alone, shaped by the Fisher information", false, false, true,
        &make_unchanged},
       {"finetune", "ten more epochs on the retained data", false, false, false, &make_finetune},
@@ -59,6 +60,8 @@ void take(const SolveReport& report, ForgettingSummary& summary) {
   summary.relative_residual = report.relative_residual;
   summary.condition_estimate = report.condition_estimate;
   summary.iterations = report.iterations;
+  summary.error_bound = report.error_bound;
+  summary.preconditioner = report.preconditioner;
 }
 
 ReferenceSummary compare(const Weights& before, const Weights& after,

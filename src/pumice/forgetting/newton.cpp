@@ -13,7 +13,7 @@ class Newton final : public ForgettingMethod {
 
   ShiftResult shift(const ForgettingTask& task, SharedProblems& shared) const override {
     const LinearProblem& problem = shared.at_weights();
-    LinearShift shift(task, problem, options_, Curvature::softmax, /*displaced=*/true);
+    LinearShift shift(task, problem, options_, *method_named("newton").linear);
     const LinearProblem::Displacement solved = problem.wlin(task.split.retain, shift.model());
     take(solved.report, shift.summary());
     if (solved.value.defined()) {

@@ -36,7 +36,7 @@ class Ntk final : public ForgettingMethod {
   ShiftResult shift(const ForgettingTask& task, SharedProblems& shared) const override {
     const bool at_start = options_.linearize_at == LinearizeAt::start;
     const LinearProblem& problem = at_start ? shared.at_start() : shared.at_weights();
-    LinearShift shift(task, problem, options_, Curvature::identity, /*displaced=*/false);
+    LinearShift shift(task, problem, options_, *method_named("ntk").linear);
     if (at_start) shift.summary().linearized_at = "start";
     const LinearProblem::Direction direction =
         problem.direction(task.split.cohort, task.split.retain, shift.model());

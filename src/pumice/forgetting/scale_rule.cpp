@@ -43,7 +43,7 @@ at::Tensor all_logits(const ForgettingTask& task, const at::Tensor& flat,
 MarginSummary margin_target(const ForgettingTask& task) {
   const Weights start{task.weights.layout, task.start->to(task.weights.flat.scalar_type())};
   const auto features = [&](const Dataset& data) {
-    return last_layer_inputs(task.model, start, network_inputs(data.images, task.normalization))
+    return last_layer_inputs(task.model, start, InputSource(data.images, task.normalization))
         .to(at::kDouble);
   };
   const at::Tensor train = features(task.train), unseen = features(*task.validation);

@@ -1,5 +1,6 @@
 #include "pumice/forgetting/scrub.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "pumice/linearization/linearization.h"
@@ -7,15 +8,30 @@
 namespace pumice {
 
 at::Tensor retained_fisher(const ForgettingTask& task, const Weights& mean) {
-  const Dataset retained = subset(task.train, task.split.retain);
-  const Linearization linearization(task.model, mean,
-                                    network_inputs(retained.images, task.normalization));
-  return linearization.fisher_diagonal(
-      {.memory = task.linear.memory, .progress = [&](double share) {
-         if (task.linear.progress) {
-           task.linear.progress("Fisher information", share);
-         }
-       }});
+  // A block at a time: the inputs of all examples would take four times the memory of the images.
+  constexpr std::int64_t at_once = 1024;
+  const InputSource inputs(task.train.images, task.normalization);
+  const at::Tensor retained = at::tensor(task.split.retain, at::kLong);
+  const Linearization first(
+      task.model, mean,
+      inputs.at(retained.narrow(0, 0, std::min<std::int64_t>(3, retained.numel()))));
+  const auto all = static_cast<double>(retained.numel());
+  at::Tensor sum = at::zeros({mean.flat.numel()}, at::kDouble);
+  double done = 0;
+  for (const at::Tensor& block : retained.split(at_once)) {
+    const auto own = static_cast<double>(block.numel());
+    const at::Tensor part =
+        first.with_inputs(inputs.at(block))
+            .fisher_diagonal({.memory = task.linear.memory, .progress = [&](double share) {
+                                if (task.linear.progress) {
+                                  task.linear.progress("Fisher information",
+                                                       (done + own * share) / all);
+                                }
+                              }});
+    sum.add_(part, own / all);
+    done += own;
+  }
+  return sum;
 }
 
 WeightDistribution with_noise(const ForgettingTask& task, const NoiseOptions& options,

@@ -89,6 +89,9 @@ void SolveCheckpoint::write() {
     file.tensors.emplace_back(iterate.solve, iterate.solution.contiguous());
     file.metadata["iteration of " + iterate.solve] = std::to_string(iterate.iteration);
   }
+  // A folder for several methods is made at the end; what lies beside it cannot wait for that.
+  std::error_code told_by_the_write;
+  std::filesystem::create_directories(options_.path.parent_path(), told_by_the_write);
   write_safetensors(options_.path, file);
   ::chmod(options_.path.c_str(), S_IRUSR | S_IWUSR);
   written_ = std::chrono::steady_clock::now();

@@ -67,6 +67,9 @@ class ExampleStream {
   // Examples of one pass through the network; results do not depend on it, apart from rounding.
   void set_batch_size(std::int64_t examples);
   std::int64_t batch_size() const { return batch_size_; }
+  void set_after_batch(std::function<void(double share)> told) {
+    options_.after_batch = std::move(told);
+  }
   // Bytes of one example during gauss_newton_product(), the hungriest of the products: an estimate.
   std::int64_t bytes_per_example() const;
   // FLOPs of gauss_newton_product() for one example, in forward passes.
@@ -87,9 +90,10 @@ class ExampleStream {
   // Every sum over examples is made here, and nowhere else: `add` puts each batch of this process's
   // own examples into the sum (float64 zeros of this shape at first), then the sums of all
   // processes are added. Rows that belong to one example each are a sum, too: of tensors that are
-  // zero everywhere else.
+  // zero everywhere else. `at_once`: the examples of a batch, if not batch_size().
   at::Tensor sum(const Positions& examples, at::IntArrayRef shape,
-                 const std::function<void(const Batch&, at::Tensor& sum)>& add) const;
+                 const std::function<void(const Batch&, at::Tensor& sum)>& add,
+                 std::optional<std::int64_t> at_once = {}) const;
 
   // What the first process computed, on all of them: for numbers that need not come out the same
   // twice (clocks, other processors) but that all have to agree on. float64.

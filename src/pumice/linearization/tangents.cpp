@@ -38,12 +38,12 @@ LogitsAndTangent by_double_backward(const Model& model, const Weights& weights,
                                         /*create_graph=*/keep_graph)[0]};
 }
 
-// In the caller's gradient mode: with gradients on, both can be differentiated by the inputs.
+// In the caller's gradient mode: with gradients on, both can be differentiated by whichever of
+// inputs and weights requires it.
 LogitsAndTangent by_forward_mode(const Model& model, const Weights& weights,
                                  const at::Tensor& direction, const at::Tensor& inputs) {
   const TangentLevel level;
-  const Weights dual{weights.layout,
-                     at::_make_dual(weights.flat.detach(), direction, level.index())};
+  const Weights dual{weights.layout, at::_make_dual(weights.flat, direction, level.index())};
   const at::Tensor logits = model.logits(dual, inputs);
   const auto [value, change] = at::_unpack_dual(logits, level.index());
   // A copy: the tangent's memory goes with the level.
@@ -115,21 +115,23 @@ at::Tensor gauss_newton_product(const Model& model, const Weights& weights,
                                 const at::Tensor& direction, const at::Tensor& inputs,
                                 const LogitMap& curvature, TangentMode mode) {
   const at::Tensor typed = direction.to(weights.flat.scalar_type());
-  at::AutoGradMode with_gradient(true);
-  const at::Tensor leaf = weights.flat.detach().requires_grad_();
   if (mode == TangentMode::double_backward) {
     const LogitsAndTangent both =
         by_double_backward(model, weights, typed, inputs, /*keep_graph=*/false);
     const at::Tensor curved = curvature(both.logits.detach(), both.tangent.detach());
     return pulled_back(model, weights, curved, inputs);
   }
-  const TangentLevel level;
-  const at::Tensor logits =
-      model.logits({weights.layout, at::_make_dual(leaf, typed, level.index())}, inputs);
-  const auto [value, change] = at::_unpack_dual(logits, level.index());
-  if (!change.defined() || !value.requires_grad()) return at::zeros_like(weights.flat);
-  const at::Tensor curved = curvature(value.detach(), change.detach());
-  return torch::autograd::grad({value}, {leaf}, {curved.to(value.scalar_type())})[0];
+  at::AutoGradMode with_gradient(true);
+  const at::Tensor leaf = weights.flat.detach().requires_grad_();
+  at::Tensor logits, curved;
+  {
+    const LogitsAndTangent both = by_forward_mode(model, {weights.layout, leaf}, typed, inputs);
+    logits = both.logits;
+    curved = curvature(both.logits.detach(), both.tangent.detach()).to(logits.scalar_type());
+  }
+  // The level is closed and the tangents are gone, or the way back would be differentiated as well.
+  if (!logits.requires_grad()) return at::zeros_like(weights.flat);
+  return torch::autograd::grad({logits}, {leaf}, {curved})[0];
 }
 
 }  // namespace pumice

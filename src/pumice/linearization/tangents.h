@@ -40,8 +40,8 @@ using LogitMap = std::function<at::Tensor(const at::Tensor& logits, const at::Te
 
 // Jᵀ H J v of one batch, p values, in one pass: forwards with its tangent, H, backwards. Five
 // forward passes' work, against six of tangent_logits() and pulled_back(), which both run the
-// network forwards. Autograd also records the tangent's way, so that an example keeps about three
-// times the memory of a training step. In mode double_backward: the tangent first, then back.
+// network forwards. Autograd also records the tangent's way, so that an example keeps about twice
+// the memory of a training step. In mode double_backward: the tangent first, then back.
 at::Tensor gauss_newton_product(const Model& model, const Weights& weights,
                                 const at::Tensor& direction, const at::Tensor& inputs,
                                 const LogitMap& curvature, TangentMode mode);

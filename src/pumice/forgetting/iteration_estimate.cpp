@@ -1,0 +1,90 @@
+#include "pumice/forgetting/iteration_estimate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "pumice/core/error.h"
+#include "pumice/linalg/cholesky.h"
+#include "pumice/linalg/conjugate_gradients.h"
+#include "pumice/linalg/dense_operator.h"
+
+namespace pumice {
+namespace {
+
+constexpr double smallest_share = 1e-10;  // added to Θ's diagonal, of its mean, for a factorization
+
+at::Tensor symmetric(const at::Tensor& matrix) {
+  return (matrix + matrix.t()).mul_(0.5);
+}
+
+// Rᵀ applied to the rows of L, example by example: (n·k)×columns.
+at::Tensor turned(const at::Tensor& root, const at::Tensor& rows) {
+  if (!root.defined()) return rows;
+  return root.transpose(1, 2)
+      .bmm(rows.view({root.size(0), root.size(1), -1}))
+      .reshape({-1, rows.size(1)});
+}
+
+}  // namespace
+
+std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t examples,
+                                  std::int64_t preconditioner) {
+  const std::int64_t classes = problem.right_side.size(1);
+  const std::int64_t rows = examples * classes;
+  if (examples < 1 || examples > problem.right_side.size(0) || preconditioner >= examples) {
+    fail("sample: ", examples, " examples with ", preconditioner,
+         " for the preconditioner, must be fewer of ", problem.right_side.size(0));
+  }
+  at::Tensor theta = symmetric(problem.theta.narrow(0, 0, rows).narrow(1, 0, rows).to(at::kDouble));
+  theta.diagonal().add_(smallest_share * theta.diagonal().mean().item<double>() + 1e-300);
+  const Cholesky cholesky = Cholesky::factorize(theta, {.eigenvalues_up_to = 0});
+  if (!cholesky.summary().succeeded) return problem.max_iterations;
+  const at::Tensor& jacobian = cholesky.factor();
+  const at::Tensor root =
+      problem.root.defined() ? problem.root.narrow(0, 0, examples).to(at::kDouble) : at::Tensor();
+  const double ridge = problem.decay * static_cast<double>(examples);
+  const auto matrix_of = [&](std::int64_t count) {
+    const at::Tensor own = turned(root.defined() ? root.narrow(0, 0, count) : root,
+                                  jacobian.narrow(0, 0, count * classes));
+    at::Tensor matrix =
+        symmetric(own.t().mm(own)).mul_(static_cast<double>(examples) / static_cast<double>(count));
+    matrix.diagonal().add_(ridge);
+    return matrix;
+  };
+  ConjugateGradientsOptions options;
+  options.relative_tolerance = problem.relative_tolerance;
+  options.error_tolerance = problem.error_tolerance;
+  options.smallest_eigenvalue = ridge;
+  options.max_iterations = problem.max_iterations;
+  std::optional<DenseOperator> inverse;
+  if (preconditioner > 0) {
+    const Cholesky factor =
+        Cholesky::factorize(matrix_of(preconditioner), {.eigenvalues_up_to = 0});
+    if (!factor.summary().succeeded) return problem.max_iterations;
+    inverse.emplace(symmetric(factor.solve(at::eye(rows, at::kDouble))));
+    options.preconditioner = &*inverse;
+  }
+  at::Tensor t = problem.right_side.narrow(0, 0, examples).to(at::kDouble).clone();
+  if (problem.only_last > 0 && problem.only_last < examples) {
+    t.narrow(0, 0, examples - problem.only_last).zero_();
+  }
+  const at::Tensor b = jacobian.t().mv(t.reshape({-1}));
+  if (b.norm().item<double>() == 0) return 0;
+  return conjugate_gradients(DenseOperator(matrix_of(examples)), b, options).summary.iterations;
+}
+
+IterationEstimate estimate_iterations(const SampledProblem& problem, std::int64_t examples,
+                                      std::int64_t preconditioner) {
+  const std::int64_t drawn = problem.right_side.size(0);
+  const auto now = static_cast<double>(iterations_on_sample(problem, drawn, preconditioner));
+  if (examples <= drawn || drawn / 2 <= preconditioner) return {now, now, now};
+  const auto before = static_cast<double>(iterations_on_sample(problem, drawn / 2, preconditioner));
+  const double power =
+      before > 0 ? std::clamp(std::log2(std::max(now, 1.0) / before), 0.0, 0.5) : 0;
+  const double growth = std::pow(static_cast<double>(examples) / static_cast<double>(drawn), power);
+  const auto most = static_cast<double>(problem.max_iterations);
+  return {std::min(most, now), std::min(most, now * std::sqrt(growth)),
+          std::min(most, now * growth)};
+}
+
+}  // namespace pumice

@@ -1,0 +1,43 @@
+// How many iterations conjugate gradients will take on all examples, from the kernel of a few.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace pumice {
+
+// The linearised problem of m examples drawn from N, as far as their kernel tells it.
+struct SampledProblem {
+  at::Tensor theta;       // Θ, (m·c)×(m·c), float64
+  at::Tensor root;        // R, m×c×k with H = R Rᵀ; undefined: H = I
+  at::Tensor right_side;  // t, m×c: the solve's right-hand side is Jᵀ t
+  // If > 0, only so many examples, the last ones of those in use, are in t: a cohort's right-hand
+  // side.
+  std::int64_t only_last = 0;
+  double decay = 0;  // λ: the ridge of n examples is n·λ
+  double error_tolerance = 1e-3;
+  std::optional<double> relative_tolerance = {};
+  std::int64_t max_iterations = 500;
+};
+
+// What conjugate gradients in weight space would take on the first n of the m examples, s of them
+// making the Woodbury preconditioner (0: none). With Θ = L Lᵀ the rows of L have the inner products
+// of the rows of J, so L stands for J: A' = LᵀHL + nλI has the spectrum that the solve sees, and
+// the same iterates up to a rotation. Cost: a few (n·c)³.
+std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t examples,
+                                  std::int64_t preconditioner);
+
+struct IterationEstimate {
+  double low = 0, expected = 0, high = 0;
+};
+
+// For N examples. A/N = JᵀHJ/N + λI tends to a limit, and with it the number of iterations, from
+// below. low: what m examples take. high: the growth from m/2 to m goes on at the same power of N.
+// expected: half way between them, in logarithms.
+IterationEstimate estimate_iterations(const SampledProblem& problem, std::int64_t examples,
+                                      std::int64_t preconditioner);
+
+}  // namespace pumice
