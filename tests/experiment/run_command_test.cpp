@@ -129,7 +129,9 @@ TEST(RunCommandFull, KilledAtRandomMomentsItEndsWithTheSameRecord) {
   write(folder / "tiny.toml", tiny);
   write(folder / "key", std::string(64, 'a') + "\n");
   const std::string key = " --key " + (folder / "key").string();
+  const auto begin = std::chrono::steady_clock::now();
   const CommandResult whole = run_command(tool(folder / "tiny.toml", folder / "whole") + key);
+  const auto duration = std::chrono::steady_clock::now() - begin;
   ASSERT_EQ(whole.exit_code, 0) << whole.error;
   EXPECT_NE(whole.output.find("retrained models"), std::string::npos) << whole.output;
   EXPECT_NE(whole.output.find("The cohorts are still in:"), std::string::npos);
@@ -143,10 +145,11 @@ TEST(RunCommandFull, KilledAtRandomMomentsItEndsWithTheSameRecord) {
       ::execl("/bin/sh", "sh", "-c", ("exec " + command + " >/dev/null 2>&1").c_str(), nullptr);
       ::_exit(127);
     }
-    // Later attempts get more time, so that a slow machine comes to the end, too.
-    const auto deadline =
-        std::chrono::steady_clock::now() +
-        std::chrono::milliseconds(1000 + 50 * attempt + static_cast<int>(moments() % 1500));
+    // Between a fifth and a half of what the whole takes, so that the first does not come to its
+    // end. Later attempts get more time, so that a slow machine does.
+    const auto deadline = std::chrono::steady_clock::now() +
+                          duration * (20 + static_cast<int>(moments() % 30)) / 100 +
+                          std::chrono::milliseconds(50 * attempt);
     int status = 0;
     while (::waitpid(child, &status, WNOHANG) == 0) {
       if (std::chrono::steady_clock::now() > deadline) {

@@ -169,9 +169,35 @@ void add_run_options(CLI::App& command, ForgetFlags& flags) {
                   "What a solve may take, such as 2G (default: half of what is free)")
       ->type_name("BYTES")
       ->group(group);
-  command.add_option("--threads", flags.threads, "Cores to use (default: all)")
+  command
+      .add_option("--threads", flags.threads,
+                  "Cores to use (default: all, or this process's share of them)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024))
+      ->group(group);
+  command
+      .add_option("--checkpoint", flags.checkpoint,
+                  "Where a long matrix-free solve keeps its iterate, to go on from after a crash; "
+                  "tells of the cohort (default: OUT.checkpoint, removed at the end)")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      .add_option("--checkpoint-every", flags.checkpoint_every,
+                  "Seconds between two writes of it, 0 for each iteration")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6))
+      ->group(group);
+  command
+      .add_option("--heartbeat-limit", flags.heartbeat_limit,
+                  "Several processes: seconds of silence after which one is lost")
+      ->capture_default_str()
+      ->check(CLI::Range(0.5, 50.0))
+      ->group(group);
+  command
+      .add_option("--join-limit", flags.join_limit,
+                  "Several processes: seconds to wait for all of them to start")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 1e5))
       ->group(group);
   command
       .add_flag("--dry-run", flags.dry_run,
@@ -204,10 +230,10 @@ namespace {
 
 // What an index has fixed once for all requests.
 void refuse_options_of_the_index(const CLI::App& command) {
-  for (const char* name :
-       {"--method", "--weight-decay", "--decay-centre", "--loss", "--curvature", "--ridge",
-        "--scale", "--validation", "--linearize-at", "--no-trapezium", "--solver", "--tolerance",
-        "--preconditioner", "--dry-run", "--epochs", "--rate", "--replace", "--key"}) {
+  for (const char* name : {"--method", "--weight-decay", "--decay-centre", "--loss", "--curvature",
+                           "--ridge", "--scale", "--validation", "--linearize-at", "--no-trapezium",
+                           "--solver", "--tolerance", "--preconditioner", "--checkpoint",
+                           "--dry-run", "--epochs", "--rate", "--replace", "--key"}) {
     if (command.get_option(name)->count() > 0) {
       throw UsageError(text(name, ": means nothing with --index, which has fixed it"));
     }
@@ -217,8 +243,9 @@ void refuse_options_of_the_index(const CLI::App& command) {
 }  // namespace
 
 void check_forget_flags(const CLI::App& command, ForgetFlags& flags) {
-  refuse_empty_values(command, {"--model", "--index", "--init", "--cohort", "--out", "--record",
-                                "--key", "--distribution", "--data", "--validation"});
+  refuse_empty_values(command,
+                      {"--model", "--index", "--init", "--cohort", "--out", "--record", "--key",
+                       "--distribution", "--data", "--validation", "--checkpoint"});
   if (flags.index.empty() && flags.model.empty()) {
     throw UsageError("--model: not given, must be (or --index)");
   }

@@ -17,6 +17,7 @@
 #include "pumice/forgetting/loss.h"
 #include "pumice/linalg/conjugate_gradients.h"
 #include "pumice/linearization/example_stream.h"
+#include "pumice/linearization/kernel_tiles.h"
 
 namespace pumice {
 
@@ -73,10 +74,11 @@ struct LinearProblemOptions {
   std::optional<std::int64_t> preconditioner = {};
   // Several processes (example_stream.h): which examples are this one's own, and how a tensor is
   // replaced by its sum over all of them. Every sum over examples without the kernel goes through
-  // ExampleStream::sum(), which calls it. All processes have to use the same number of threads, or
-  // rounding might let one of them stop an iteration before the others.
+  // ExampleStream::sum(), which calls it. The kernel's rows are split between them and gathered by
+  // the first, which alone solves with it and tells the others its coefficients.
   Shard shard = {};
   std::function<void(at::Tensor&)> sum_over_processes = {};
+  GatherTiles gather_tiles = {};     // for the kernel, if there are several
   IterateStore* iterates = nullptr;  // none: nothing is kept
   // Told what is being computed and which share of it is done; may throw to give up.
   std::function<void(const std::string& what, double share)> progress = {};
@@ -127,7 +129,7 @@ class LinearProblem {
   const at::Tensor& logits() const;     // N×c, float64
   const at::Tensor& residual() const;   // r, N×c, float64
   const at::Tensor& displaced() const;  // J u, N×c, float64. One tangent pass.
-  const Kernel& kernel() const;         // computed at the first call
+  const Kernel& kernel() const;  // computed at the first call; only the first process has Θ itself
   bool has_kernel() const { return kernel_.has_value(); }
 
   struct Displacement {
@@ -182,6 +184,7 @@ class LinearProblem {
   Displacement wlin_matrix_free(const Positions& examples, const LinearModel& model) const;
   void finish_matrix_free(const Positions& cohort, const Positions& retain,
                           const LinearModel& model, Direction& direction) const;
+  DualSolution solve_with_kernel(const Positions& examples, const LinearModel& model) const;
   at::Tensor right_side(const LinearModel& model) const;  // r − H J u, N×c
   // A x = b over `examples`, by conjugate gradients.
   SolveReport solve(const Positions& examples, const LinearModel& model, const at::Tensor& b,

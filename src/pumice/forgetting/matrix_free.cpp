@@ -134,7 +134,13 @@ std::unique_ptr<LinearOperator> LinearProblem::preconditioner(const Positions& e
   const Cholesky factor = Cholesky::factorize(woodbury_matrix(
       kernel_of(drawn.theta, places, classes()),
       curvature_root(chosen(drawn.logits, places), loss_, model.curvature), ridge, ratio));
-  if (!factor.summary().succeeded) return nullptr;
+  const at::Tensor succeeded = stream_.as_the_first_process_says(
+      at::tensor({factor.summary().succeeded ? 1.0 : 0.0}, at::kDouble));
+  if (succeeded.item<double>() == 0) return nullptr;
+  if (!factor.summary().succeeded) {
+    fail("preconditioner: factorised by the first process, but not here: ",
+         factor.summary().brief());
+  }
   report.preconditioner = static_cast<std::int64_t>(own.size());
   return std::make_unique<WoodburyPreconditioner>(
       stream_, own, logit_curvature(loss_, model.curvature), factor, ridge);
@@ -187,6 +193,9 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
   options.error_tolerance = options_.error_tolerance;
   options.smallest_eigenvalue = ridge;
   options.max_iterations = options_.max_iterations;
+  if (options_.shard.count > 1) {
+    options.agreed = [this](at::Tensor own) { return stream_.as_the_first_process_says(own); };
+  }
   SolveReport report;
   const std::unique_ptr<LinearOperator> approximate_inverse =
       preconditioner(examples, model, report);
