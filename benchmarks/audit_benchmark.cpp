@@ -10,7 +10,6 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <chrono>
 #include <cstdio>
 #include <set>
 #include <string>
@@ -19,8 +18,6 @@
 #include "machine.h"
 #include "pumice/evaluation/adversarial_query.h"
 #include "pumice/evaluation/audit.h"
-#include "pumice/linalg/blas_kernels.h"
-#include "pumice/linalg/threads.h"
 #include "pumice/linearization/linearization.h"
 #include "pumice/model/zoo.h"
 
@@ -71,12 +68,6 @@ Setting make_setting() {
   return setting;
 }
 
-double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // FLOPs of one part, from the FLOPs of one example's forward pass.
 struct Work {
   double forward = 0;  // f
@@ -97,11 +88,13 @@ json adversary(const Setting& setting, const Work& work, const AuditOptions& opt
   const at::Tensor starts =
       network_inputs(subset(setting.train, setting.split.cohort).images, setting.normalization);
   std::int64_t evaluations = 0, gradients = 0;
-  const double seconds = seconds_of([&] {
+  const double seconds = benchmark::seconds_of([&] {
+    const Linearization examined(*setting.network, setting.models[2].distribution.mean, starts);
     for (std::size_t model = 0; model < setting.models.size(); ++model) {
       const AuditedModel& reference = setting.models[model == 2 ? 3 : 2];
       for (const AdversarialQuery& query : find_adversarial_queries(
-               *setting.network, setting.models[model].distribution.mean, reference.distribution,
+               {examined, *setting.network, reference.distribution.mean, starts},
+               setting.models[model].distribution.mean, reference.distribution,
                starts.narrow(0, 0, options.adversarial_starts), box,
                {.max_iterations = options.adversarial_iterations})) {
         evaluations += query.evaluations;
@@ -143,7 +136,7 @@ json run(const std::set<std::string>& chosen) {
   const auto part = [&](const std::string& name, std::vector<std::string> groups, double flops) {
     if (!wanted(name)) return;
     std::fprintf(stderr, "%s\n", name.c_str());
-    const double seconds = seconds_of([&] {
+    const double seconds = benchmark::seconds_of([&] {
       Audit audit(task, {.groups = std::move(groups)});
       audit.judge("model", setting.models[0]);
     });
@@ -182,7 +175,6 @@ json run(const std::set<std::string>& chosen) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  restart_with_better_blas_kernels(arguments);
-  set_threads(available_cores());
+  benchmark::start_like_the_tool(arguments);
   std::printf("%s\n", run({arguments + 1, arguments + count}).dump(2).c_str());
 }

@@ -22,8 +22,6 @@
 #include "machine.h"
 #include "pumice/core/error.h"
 #include "pumice/core/memory.h"
-#include "pumice/linalg/blas_kernels.h"
-#include "pumice/linalg/threads.h"
 #include "pumice/linearization/linearization.h"
 #include "pumice/model/zoo.h"
 
@@ -168,10 +166,8 @@ json all_cases(const std::string& program, bool quick) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  pumice::restart_with_better_blas_kernels(arguments);
+  pumice::benchmark::start_like_the_tool(arguments);
   try {
-    keep_freed_memory();  // as the tool does
-    set_threads(available_cores());
     const std::string first = count > 1 ? arguments[1] : "";
     json results;
     if (first == "--case" && (count == 3 || count == 4)) {

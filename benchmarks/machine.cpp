@@ -15,18 +15,13 @@
 #include <vector>
 
 #include "pumice/core/error.h"
+#include "pumice/core/memory.h"
 #include "pumice/core/revision.h"
 #include "pumice/linalg/blas_kernels.h"
 #include "pumice/linalg/threads.h"
 
 namespace pumice::benchmark {
 namespace {
-
-double seconds_of(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 std::string processor_name() {
   std::ifstream in("/proc/cpuinfo");
@@ -37,6 +32,18 @@ std::string processor_name() {
 }
 
 }  // namespace
+
+void start_like_the_tool(char** arguments) {
+  restart_with_better_blas_kernels(arguments);
+  keep_freed_memory();
+  set_threads(available_cores());
+}
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 nlohmann::json machine_description() {
   struct sysinfo memory {};

@@ -9,6 +9,10 @@
 
 namespace pumice::benchmark {
 
+// First in main(): what the tool does before any work (BLAS kernels, for which the program may
+// start itself again; freed memory is kept; all cores), so that what is measured is what users get.
+void start_like_the_tool(char** arguments);
+
 // Processor, cores, threads, memory, versions, revision.
 nlohmann::json machine_description();
 
@@ -16,6 +20,7 @@ nlohmann::json machine_description();
 // since the yardstick is what the machine can do.
 double sgemm_rate(int repeats = 7);
 
+double seconds_of(const std::function<void()>& work);
 // Seconds of one call: the median of `repeats`, after one call to warm up.
 double median_seconds(const std::function<void()>& work, int repeats);
 

@@ -3,8 +3,8 @@
 //
 //   methods_study [--brief | --defaults] FOLDER COHORT...   > results.json
 //
-// --brief: one linearisation, at w(D), and all rules for the scale; --defaults: what `pumice forget`
-// would do, and the paper.
+// --brief: one linearisation, at w(D), and all rules for the scale; --defaults: what `pumice
+// forget` would do, and the paper.
 //
 // FOLDER holds what `pumice train` wrote: w.safetensors with w.start.safetensors and w.epochs/,
 // rCOHORT-a.safetensors and rCOHORT-b.safetensors (retrained without the cohort, -b in another
@@ -23,11 +23,8 @@
 
 #include "machine.h"
 #include "pumice/core/error.h"
-#include "pumice/core/memory.h"
 #include "pumice/forgetting/forgetting_method.h"
 #include "pumice/forgetting/scale_rule.h"
-#include "pumice/linalg/blas_kernels.h"
-#include "pumice/linalg/threads.h"
 #include "pumice/linearization/last_layer.h"
 #include "pumice/model/checkpoint.h"
 
@@ -452,10 +449,8 @@ class Ideas {
 }  // namespace
 
 int main(int count, char** arguments) {
-  pumice::restart_with_better_blas_kernels(arguments);
+  pumice::benchmark::start_like_the_tool(arguments);
   try {
-    keep_freed_memory();
-    set_threads(available_cores());
     const std::string first = count > 1 ? arguments[1] : "";
     const Extent extent = first == "--defaults" ? Extent::defaults
                           : first == "--brief"  ? Extent::brief

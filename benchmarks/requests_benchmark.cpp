@@ -9,7 +9,6 @@
 //   requests_benchmark w.safetensors w.start.safetensors > results.json
 //   requests_benchmark w.safetensors w.start.safetensors --quality > results.json   (8 trainings
 //   more)
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 
@@ -18,8 +17,6 @@
 #include "pumice/evaluation/activation_distance.h"
 #include "pumice/experiment/references.h"
 #include "pumice/index/forgetting_index.h"
-#include "pumice/linalg/blas_kernels.h"
-#include "pumice/linalg/threads.h"
 #include "pumice/model/checkpoint.h"
 
 namespace {
@@ -27,12 +24,6 @@ namespace {
 using namespace pumice;
 using nlohmann::json;
 namespace files = std::filesystem;
-
-double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -118,8 +109,8 @@ json times(const Setting& setting, const std::vector<std::int64_t>& order) {
   };
   std::vector<double> plain, noisy, without_index;
   for (std::size_t i = 0; i < repeats; ++i) {
-    plain.push_back(seconds_of([&] { request(setting, "times", cohort(2 * i), {}); }));
-    noisy.push_back(seconds_of([&] {
+    plain.push_back(benchmark::seconds_of([&] { request(setting, "times", cohort(2 * i), {}); }));
+    noisy.push_back(benchmark::seconds_of([&] {
       request(setting, "times", cohort(2 * i + 1), {.scale = 1e-9, .shape = NoiseShape::paper});
     }));
   }
@@ -128,12 +119,12 @@ json times(const Setting& setting, const std::vector<std::int64_t>& order) {
   MethodOptions options;
   options.scale = 2;
   for (int i = 0; i < 3; ++i) {
-    without_index.push_back(seconds_of([&] {
+    without_index.push_back(benchmark::seconds_of([&] {
       SharedProblems shared(task);
       scrub(task, shared, {.method = "consistent", .options = options});
     }));
   }
-  const double retrain = seconds_of([&] {
+  const double retrain = benchmark::seconds_of([&] {
     SharedProblems shared(task);
     scrub(task, shared, {.method = "retrain"});
   });
@@ -204,13 +195,12 @@ json quality(const Setting& setting, const std::vector<std::int64_t>& order) {
 }  // namespace
 
 int main(int argument_count, char** arguments) {
-  restart_with_better_blas_kernels(arguments);
+  benchmark::start_like_the_tool(arguments);
   const bool with_quality = argument_count == 4 && std::string(arguments[3]) == "--quality";
   if (argument_count != 3 && !with_quality) {
     std::fprintf(stderr, "requests_benchmark MODEL START [--quality] > results.json\n");
     return 2;
   }
-  set_threads(available_cores());
   const Setting setting = load_setting(arguments[1], arguments[2]);
   RandomStream stream(setting.recipe.seed, "cohort");
   const std::vector<std::int64_t> order = stream.permutation(setting.selection.train.size());

@@ -15,7 +15,6 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -31,8 +30,6 @@
 #include "pumice/data/data_request.h"
 #include "pumice/forgetting/forgetting_method.h"
 #include "pumice/forgetting/solve_forecast.h"
-#include "pumice/linalg/blas_kernels.h"
-#include "pumice/linalg/threads.h"
 #include "pumice/model/start.h"
 #include "pumice/model/zoo.h"
 
@@ -51,12 +48,6 @@ struct Options {
   std::vector<std::int64_t> examples{500, 1000, 2000, 5000}, dense{500, 1000, 2000}, wide{500};
   bool random = false;
 };
-
-double seconds_of(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 Dataset training_images(const Options& options, std::int64_t count) {
   if (!options.random) {
@@ -94,7 +85,7 @@ json prepare(const Options& options, std::int64_t count, double width) {
   recipe.epochs = epochs;
   recipe.weight_decay = weight_decay;
   Training training(*start.model, start.weights, {train, {}}, measure_normalization(train), recipe);
-  const double seconds = seconds_of([&] { train_to_end(training, recipe, {}); });
+  const double seconds = benchmark::seconds_of([&] { train_to_end(training, recipe, {}); });
   files::create_directories(files::path(weights_name(options, count, width)).parent_path());
   start.model->save(weights_name(options, count, width), training.state().weights, {});
   const auto& history = training.state().history;
@@ -138,13 +129,13 @@ json run_case(const Options& options, Solver solver, std::int64_t count, double 
   SharedProblems shared(task);
   SolverChoice choice;
   const Curvature curvature = curvature_named(options.curvature);
-  const double forecasting = seconds_of([&] {
+  const double forecasting = benchmark::seconds_of([&] {
     choice = choose_solver(
         shared.at_weights(), {.curvature = curvature, .decay = weight_decay, .solver = solver},
         {.cohort = static_cast<std::int64_t>(split.cohort.size()), .difference = true});
   });
   ShiftResult result;
-  const double seconds = seconds_of([&] {
+  const double seconds = benchmark::seconds_of([&] {
     result = method_named("consistent")
                  .make({.curvature = curvature, .solver = solver})
                  ->shift(task, shared);
@@ -335,10 +326,8 @@ int run(const std::string& program, const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  pumice::restart_with_better_blas_kernels(arguments);
+  pumice::benchmark::start_like_the_tool(arguments);
   try {
-    keep_freed_memory();  // as the tool does
-    set_threads(available_cores());
     return run(arguments[0], {arguments + 1, arguments + count});
   } catch (const std::exception& error) {
     std::fprintf(stderr, "scale_benchmark: %s\n", error.what());

@@ -10,8 +10,6 @@
 #include <cstdlib>
 
 #include "machine.h"
-#include "pumice/core/memory.h"
-#include "pumice/linalg/blas_kernels.h"
 #include "pumice/linalg/threads.h"
 #include "pumice/model/training.h"
 #include "pumice/model/zoo.h"
@@ -112,10 +110,8 @@ json measure(const Architecture& architecture, std::int64_t batch, int repeats) 
 }  // namespace
 
 int main(int count, char** arguments) {
-  restart_with_better_blas_kernels(arguments);
-  keep_freed_memory();
-  const int threads = count > 1 ? std::atoi(arguments[1]) : available_cores();
-  set_threads(threads);
+  benchmark::start_like_the_tool(arguments);
+  if (count > 1) set_threads(std::atoi(arguments[1]));
   json report{{"benchmark", "training"}, {"machine", benchmark::machine_description()}};
   report["results"] = {
       measure({.name = "resnet18", .width = 0.4, .input_channels = 3, .classes = 5}, 128, 3),

@@ -23,5 +23,7 @@ if(NOT TARGET LibSVM::LibSVM)
   set_target_properties(LibSVM::LibSVM PROPERTIES
     IMPORTED_LOCATION ${LIBSVM_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${LIBSVM_INCLUDE_DIR})
 endif()
+# Only headers, and only for the declarations: LibTorch brings the library that it was built with.
+find_path(GLOO_INCLUDE_DIR gloo/transport/device.h REQUIRED)
 # toml++ is read by one file, header-only: its package would add definitions that the precompiled header lacks.
 find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)

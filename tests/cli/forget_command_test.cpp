@@ -175,9 +175,9 @@ TEST_F(ForgetCommandFull, WithoutTheKernelTheShiftIsTheSameAndTheRecordSaysHow) 
         .to(at::kDouble);
   };
   const at::Tensor dense = shifted("dense"), free = shifted("matrix-free");
-  // As near as the default tolerance asks for (docs/scale.md); that both are the same solution is
-  // tested at tighter ones (matrix_free_test.cpp).
-  EXPECT_GT((dense.dot(free) / (dense.norm() * free.norm())).item<double>(), 0.95);
+  // As near as float32 carries both of them here, where the model fits its 30 examples almost
+  // exactly; elsewhere they agree to .9999 (matrix_free_test.cpp).
+  EXPECT_GT((dense.dot(free) / (dense.norm() * free.norm())).item<double>(), 0.999);
   const json method = json::parse(content_of(path("matrix-free.json")))["methods"][0];
   EXPECT_EQ(method["solver"], "matrix-free");
   EXPECT_GT(method["iterations"], 1);

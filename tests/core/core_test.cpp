@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -84,6 +86,24 @@ TEST(AtomicFile, WithoutACommitTheOldContentStays) {
   }
   EXPECT_EQ(content_of(folder / "result"), "old");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(AtomicFile, AProcessThatMustEndAtOnceLeavesNothingHalfWritten) {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(folder / "half");
+    std::ofstream(file.temporary_path()) << "hal";
+    write_file_atomically(folder / "whole", "whole");
+    remove_temporary_files();
+    ::_exit(3);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  EXPECT_EQ(content_of(folder / "whole"), "whole");
+  const std::filesystem::directory_iterator all(folder.path());
+  EXPECT_EQ(std::distance(begin(all), end(all)), 1);
 }
 
 TEST(AtomicFile, AMissingFolderIsAnError) {

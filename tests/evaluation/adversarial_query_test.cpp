@@ -27,7 +27,8 @@ struct ValueAndGradient {
 ValueAndGradient query_value(const Model& model, const Weights& scrubbed,
                              const WeightDistribution& reference, const at::Tensor& image,
                              double floor) {
-  const QueryObjective objective(model, scrubbed, reference, image.unsqueeze(0), floor);
+  const QueryObjective objective(Linearization(model, reference.mean, image.unsqueeze(0)), scrubbed,
+                                 reference, floor);
   const QueryValue value = objective.values(image.unsqueeze(0)).front();
   return {value.nats, value.reason.empty() ? objective.gradient(image, value) : at::Tensor()};
 }
@@ -36,7 +37,8 @@ AdversarialQuery find_adversarial_query(const Model& model, const Weights& scrub
                                         const WeightDistribution& reference,
                                         const at::Tensor& start, const ImageBox& box,
                                         const AdversarialQueryOptions& options = {}) {
-  return find_adversarial_queries(model, scrubbed, reference, start.unsqueeze(0), box, options)
+  return find_adversarial_queries(Linearization(model, reference.mean, start.unsqueeze(0)),
+                                  scrubbed, reference, start.unsqueeze(0), box, options)
       .front();
 }
 
@@ -143,7 +145,8 @@ TEST(AdversarialQuery, StartsSearchedSideBySideFindWhatEachFindsAlone) {
   const SmallAudit audit = curved_audit();
   const AdversarialQueryOptions options{.max_iterations = 6};
   const std::vector<AdversarialQuery> together = find_adversarial_queries(
-      *audit.model, audit.scrubbed.mean, audit.reference, audit.inputs, unit_box(), options);
+      Linearization(*audit.model, audit.reference.mean, audit.inputs), audit.scrubbed.mean,
+      audit.reference, audit.inputs, unit_box(), options);
   ASSERT_EQ(together.size(), 4u);
   for (std::size_t i = 0; i < together.size(); ++i) {
     const AdversarialQuery alone =

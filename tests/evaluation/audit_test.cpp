@@ -203,6 +203,28 @@ TEST(Audit, DistancesAreMeansOverReferencesAndAReferenceIsComparedWithTheOthers)
   EXPECT_NEAR(judged.references[0], distance(story.retrained[0], story.retrained[1]), 1e-6);
 }
 
+TEST(Audit, TwoRetrainedModelsAreOnePairAndGetAWiderBandForDistances) {
+  const Story& story = Story::once();
+  const AuditTask two = story.task(2), three = story.task(3);
+  const AuditOptions options{.groups = {"distance"}};
+  const AuditReport of_two = Audit(two, options).judge("third", story.noisy(story.retrained[2]));
+  const AuditReport of_three =
+      Audit(three, options).judge("third", story.noisy(story.retrained[2]));
+  for (const char* id : {"distance_cohort", "distance_retain", "distance_test"}) {
+    const JudgedReadout& judged = of(of_two, id);
+    EXPECT_EQ(judged.references[0], judged.references[1]) << id;
+    EXPECT_NEAR(judged.judgement.band->high,
+                std::max(4 * judged.references[0], judged.references[0] + 0.01), 1e-9)
+        << id;
+    EXPECT_EQ(judged.judgement.verdict, Verdict::like_retrained) << judged.judgement.because;
+  }
+  // Three are three pairs: no more than a quarter of their mean, or their own range.
+  const JudgedReadout& judged = of(of_three, "distance_cohort");
+  const auto [low, high] = std::minmax_element(judged.references.begin(), judged.references.end());
+  const double mean = (judged.references[0] + judged.references[1] + judged.references[2]) / 3;
+  EXPECT_NEAR(judged.judgement.band->high - *high, std::max({*high - *low, mean / 4, 0.01}), 1e-9);
+}
+
 TEST(Audit, WithoutReferencesNumbersStandAndVerdictsCannotBeTold) {
   const Story& story = Story::once();
   const AuditTask task = story.task(0);

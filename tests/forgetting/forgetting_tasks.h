@@ -125,4 +125,13 @@ inline SmallRequest curved_request(const std::vector<std::int64_t>& cohort,
   return request;
 }
 
+// Its images as they are stored, read batch by batch.
+inline LinearProblem streamed_problem(const SmallRequest& request,
+                                      LinearProblemOptions options = {}) {
+  return {
+      *request.model,      request.weights, InputSource(request.data.images, request.normalization),
+      request.data.labels, request.start,   request.loss,
+      std::move(options)};
+}
+
 }  // namespace pumice::testing

@@ -14,13 +14,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the small requests
 
-LinearProblem problem_of(const SmallRequest& request, LinearProblemOptions options = {}) {
-  return {
-      *request.model,      request.weights, InputSource(request.data.images, request.normalization),
-      request.data.labels, request.start,   request.loss,
-      std::move(options)};
-}
-
 const LinearModel softmax_model{
     .curvature = Curvature::softmax, .decay = 0.1, .solver = Solver::matrix_free};
 
@@ -82,7 +75,7 @@ TEST(MatrixFree, ThePreconditionerSavesIterationsAndChangesNothing) {
   const SmallRequest request = curved_request({0, 3, 7, 11});
   const LinearModel model{.decay = 1e-3, .solver = Solver::matrix_free};
   const auto with = [&](std::int64_t examples) {
-    return problem_of(request, {.relative_tolerance = 1e-10, .preconditioner = examples})
+    return streamed_problem(request, {.relative_tolerance = 1e-10, .preconditioner = examples})
         .direction(request.split.cohort, request.split.retain, model);
   };
   const auto plain = with(0), preconditioned = with(12);
@@ -97,7 +90,7 @@ TEST(MatrixFree, TheEstimateFromTheKernelCountsTheIterationsOfTheSolve) {
   const SmallRequest request = curved_request({0, 3, 7, 11});
   for (const Curvature curvature : {Curvature::identity, Curvature::softmax}) {
     for (const std::int64_t preconditioner : {0, 8}) {
-      const LinearProblem problem = problem_of(request, {.preconditioner = preconditioner});
+      const LinearProblem problem = streamed_problem(request, {.preconditioner = preconditioner});
       const LinearModel model{.curvature = curvature, .decay = 1e-2, .solver = Solver::matrix_free};
       ASSERT_EQ(problem.sample_size(), 24);
       const auto solved = problem.wlin(everything(24), model);
@@ -114,17 +107,17 @@ TEST(MatrixFree, TheEstimateFromTheKernelCountsTheIterationsOfTheSolve) {
 
 TEST(MatrixFree, MemoryDecidesTheBatchAndTheSolver) {
   const SmallRequest request = curved_request({0, 3, 7, 11});
-  const LinearProblem roomy = problem_of(request, {.memory = std::int64_t{1} << 30});
+  const LinearProblem roomy = streamed_problem(request, {.memory = std::int64_t{1} << 30});
   EXPECT_EQ(roomy.stream().batch_size(), 64);
   const std::int64_t one = roomy.stream().bytes_per_example(), fixed = roomy.fixed_bytes();
-  const LinearProblem narrow = problem_of(request, {.memory = fixed + 3 * one});
+  const LinearProblem narrow = streamed_problem(request, {.memory = fixed + 3 * one});
   EXPECT_EQ(narrow.stream().batch_size(), 3);
   const LinearModel model{.decay = 0.1, .solver = Solver::automatic};
   const SolverChoice choice = choose_solver(narrow, model, {.cohort = 4});
   EXPECT_LE(choice.matrix_free.bytes, fixed + 3 * one);
   EXPECT_EQ(choice.solver == Solver::dense,
             choice.dense.fits && choice.dense.seconds <= choice.matrix_free.seconds);
-  const LinearProblem too_small = problem_of(request, {.memory = fixed});
+  const LinearProblem too_small = streamed_problem(request, {.memory = fixed});
   EXPECT_NE(refusal([&] {
               too_small.wlin({0, 1}, softmax_model);
             }).find("needs at least"),
@@ -135,7 +128,7 @@ TEST(MatrixFree, FourProcessesGiveTheShiftOfOne) {
   const SmallRequest request = curved_request({0, 3, 7, 11});
   // Rounding moves the iterates on their way (by 1e-7 here), not where they end.
   const LinearProblemOptions options{.error_tolerance = 1e-8, .preconditioner = 6};
-  const LinearProblem alone = problem_of(request, options);
+  const LinearProblem alone = streamed_problem(request, options);
   const auto one = alone.direction(request.split.cohort, request.split.retain, softmax_model);
   TakingTurns processes(4);
   std::vector<at::Tensor> found(4);
@@ -143,7 +136,7 @@ TEST(MatrixFree, FourProcessesGiveTheShiftOfOne) {
     LinearProblemOptions own = options;
     own.shard = shard;
     own.sum_over_processes = sum;
-    const LinearProblem problem = problem_of(request, own);
+    const LinearProblem problem = streamed_problem(request, own);
     EXPECT_LT(relative_distance(problem.sample().theta, alone.sample().theta), 1e-12);
     const auto direction =
         problem.direction(request.split.cohort, request.split.retain, softmax_model);
@@ -161,19 +154,19 @@ TEST(MatrixFree, FourProcessesGiveTheShiftOfOne) {
 TEST(MatrixFree, AKilledSolveGoesOnFromItsLastIterate) {
   const SmallRequest request = curved_request({0, 3, 7, 11});
   KeptIterates whole, store;
-  const auto expected = problem_of(request, {.relative_tolerance = 1e-10, .iterates = &whole})
+  const auto expected = streamed_problem(request, {.relative_tolerance = 1e-10, .iterates = &whole})
                             .direction(request.split.cohort, request.split.retain, softmax_model);
   store.give_up_after = whole.saves - 3;
   const LinearProblemOptions options{.relative_tolerance = 1e-10, .iterates = &store};
   EXPECT_EQ(refusal([&] {
-              problem_of(request, options)
+              streamed_problem(request, options)
                   .direction(request.split.cohort, request.split.retain, softmax_model);
             }),
             "killed");
   std::int64_t iterations = 0;
   LinearProblemOptions again = options;
   again.iterated = [&](const SolveProgress&) { ++iterations; };
-  const auto resumed = problem_of(request, again)
+  const auto resumed = streamed_problem(request, again)
                            .direction(request.split.cohort, request.split.retain, softmax_model);
   EXPECT_EQ(store.restored, 2);
   EXPECT_LT(iterations, *expected.report.iterations);
@@ -181,15 +174,15 @@ TEST(MatrixFree, AKilledSolveGoesOnFromItsLastIterate) {
   // Another ridge is another solve: nothing of the first may be taken for it.
   LinearModel other = softmax_model;
   other.decay = 0.2;
-  problem_of(request, options).wlin(request.split.retain, other);
+  streamed_problem(request, options).wlin(request.split.retain, other);
   EXPECT_EQ(store.restored, 2);
 }
 
 TEST(MatrixFree, AShardWithoutAWayToSumIsRefused) {
   const SmallRequest request = curved_request({0});
-  EXPECT_EQ(refusal([&] { problem_of(request, {.shard = {.index = 1, .count = 2}}); }),
+  EXPECT_EQ(refusal([&] { streamed_problem(request, {.shard = {.index = 1, .count = 2}}); }),
             "shard: one of 2, must have a way to sum over processes");
-  EXPECT_EQ(refusal([&] { problem_of(request, {.shard = {.index = 2, .count = 2}}); }),
+  EXPECT_EQ(refusal([&] { streamed_problem(request, {.shard = {.index = 2, .count = 2}}); }),
             "shard: 2 of 2, must be 0 … count-1");
 }
 

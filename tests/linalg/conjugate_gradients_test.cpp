@@ -301,5 +301,32 @@ TEST(ConjugateGradients, WhatDoesNotFitIsRefusedWithTheRule) {
             "side's");
 }
 
+TEST(ConjugateGradients, AgreedScalarsKeepProcessesThatRoundDifferentlyInStep) {
+  const at::Tensor matrix = ill_conditioned(60, 3.0), b = random_vector(60);
+  std::vector<at::Tensor> said;
+  ConjugateGradientsOptions first{.relative_tolerance = 1e-6};
+  first.agreed = [&](at::Tensor own) {
+    said.push_back(own.clone());
+    return own;
+  };
+  const auto one = conjugate_gradients(DenseOperator(matrix), b, first);
+  // Far more than another processor would round differently; it would not even take as many steps.
+  const DenseOperator other(matrix * (1 + 1e-4));
+  ConjugateGradientsOptions second{.relative_tolerance = 1e-6};
+  const auto own_way = conjugate_gradients(DenseOperator(matrix.to(at::kFloat)), b.to(at::kFloat),
+                                           {.relative_tolerance = 1e-6});
+  EXPECT_NE(own_way.summary.operator_applications, one.summary.operator_applications);
+  std::size_t asked = 0;
+  second.agreed = [&](const at::Tensor& own) {
+    EXPECT_EQ(own.numel(), said.at(asked).numel());
+    return said.at(asked++);
+  };
+  const auto two = conjugate_gradients(other, b, second);
+  EXPECT_EQ(asked, said.size());
+  EXPECT_EQ(two.summary.iterations, one.summary.iterations);
+  EXPECT_EQ(two.summary.operator_applications, one.summary.operator_applications);
+  EXPECT_TRUE(two.summary.converged());
+}
+
 }  // namespace
 }  // namespace pumice

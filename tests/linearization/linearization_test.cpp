@@ -160,6 +160,54 @@ TEST(Linearization, SeedsGiveCombinationsOfRows) {
   }
 }
 
+TEST(Linearization, WhatOneModelWasFoundToBeServesOthersOfItsArchitecture) {
+  for (const SmallModel& small : small_models()) {
+    const Linearization examined(*small.model, small.model->random_weights(), small.inputs);
+    const Weights others = small.model->random_weights(at::kDouble, 11);
+    const at::Tensor inputs = small.inputs.narrow(0, 0, 2);
+    const Linearization taken_over(examined, *small.model, others, inputs);
+    const Linearization own(*small.model, others, inputs);
+    EXPECT_TRUE(torch::equal(taken_over.kernel().theta, own.kernel().theta)) << small.name;
+    EXPECT_TRUE(torch::equal(taken_over.logits(), own.logits())) << small.name;
+  }
+  const SmallModel one = small_models().front(), other = small_models().back();
+  const Linearization examined(*one.model, one.model->random_weights(), one.inputs);
+  EXPECT_EQ(refusal([&] {
+              Linearization(examined, *other.model, other.model->random_weights(), other.inputs);
+            }),
+            "model: its parameters have other names or shapes than those of the model it is "
+            "compared with");
+}
+
+TEST(Linearization, NoisyAnswersAreLogitsAndBlocksHoweverManyThreadsShareTheExamples) {
+  const SmallModel small = convolutions();
+  const Weights weights = small.model->random_weights();
+  torch::manual_seed(5);
+  std::vector<std::int64_t> shape = small.inputs.sizes().vec();
+  shape[0] = 41;  // several chunks for each thread, not all equal
+  const at::Tensor inputs = torch::randn(shape, at::kDouble);
+  const Linearization linearization(*small.model, weights, inputs);
+  const at::Tensor variance = torch::rand({linearization.columns()}, at::kDouble);
+  const at::Tensor jacobian = dense_jacobian(*small.model, weights, inputs);
+  const at::Tensor rows = (jacobian * variance.sqrt()).view({41, linearization.classes(), -1});
+  for (const int threads : {1, 2, 3}) {
+    set_threads(threads);
+    double last = 0;
+    const NoisyAnswers answers =
+        linearization.noisy_answers(variance, {.memory = {}, .progress = [&](double share) {
+                                                 EXPECT_GT(share, last);
+                                                 last = share;
+                                               }});
+    EXPECT_EQ(last, 1);
+    EXPECT_LT(relative(answers.logits, linearization.logits()), exact);
+    EXPECT_LT(relative(answers.covariance, rows.bmm(rows.transpose(1, 2))), exact);
+    const at::Tensor squares = linearization.sum_of_squared_rows();
+    EXPECT_LT(relative(squares, jacobian.square().sum(0)), exact);
+    EXPECT_TRUE(torch::equal(squares, linearization.sum_of_squared_rows())) << threads;
+  }
+  set_threads(available_cores());
+}
+
 TEST(Linearization, ChunksThreadsAndTheOrderOfExamplesDoNotMatter) {
   for (const SmallModel& small : small_models()) {
     const Weights weights = small.model->random_weights();

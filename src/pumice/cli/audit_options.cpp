@@ -1,6 +1,7 @@
 #include "pumice/cli/audit_options.h"
 
 #include "pumice/cli/command.h"
+#include "pumice/cli/noise_options.h"
 #include "pumice/core/memory.h"
 #include "pumice/forgetting/forgetting_method.h"
 
@@ -107,23 +108,11 @@ void add_noise_options(CLI::App& command, AuditFlags& flags) {
                   "Mean and variance of the model, as pumice forget --distribution wrote them")
       ->type_name("FILE")
       ->group(group);
-  command
-      .add_option("--noise", flags.noise.scale,
-                  "Scale of the noise in the model; original and references get the same for their "
-                  "bounds. 0: none, the bounds are infinite")
-      ->capture_default_str()
-      ->type_name("A")
-      ->group(group);
-  command.add_option("--noise-shape", flags.noise_shape, "fisher (default) or paper")
-      ->check(CLI::IsMember({"fisher", "paper"}))
-      ->group(group);
-  command
-      .add_option("--noise-epsilon", flags.noise.epsilon, "fisher: added to the Fisher information")
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--noise-cap", flags.noise.cap, "fisher: largest 1/(F + epsilon)")
-      ->type_name("C")
-      ->group(group);
+  add_noise_shape_options(
+      command, flags.noise, flags.noise_shape,
+      "Scale of the noise in the model; original and references get the same for their "
+      "bounds. 0: none, the bounds are infinite",
+      group);
 }
 
 void add_run_options(CLI::App& command, AuditFlags& flags) {

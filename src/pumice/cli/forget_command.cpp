@@ -11,6 +11,7 @@
 #include "pumice/cli/forget_options.h"
 #include "pumice/cli/indexed_forget.h"
 #include "pumice/cli/loaded_model.h"
+#include "pumice/cli/process_team.h"
 #include "pumice/cli/progress_bars.h"
 #include "pumice/core/memory.h"
 #include "pumice/core/progress.h"
@@ -21,6 +22,7 @@
 #include "pumice/forgetting/scrub.h"
 #include "pumice/linalg/threads.h"
 #include "pumice/model/torchscript_model.h"
+#include "pumice/parallel/process_group.h"
 #include "pumice/record/record.h"
 
 namespace pumice::cli {
@@ -90,7 +92,7 @@ void check_outputs(const ForgetFlags& flags, const Checkpoint& checkpoint) {
   }
 }
 
-Request open_request(const CLI::App& command, const ForgetFlags& flags) {
+Request open_request(const CLI::App& command, const ForgetFlags& flags, bool writes) {
   Request request{.loaded = load_model(flags.model, command, flags.data),
                   .start = {},
                   .references = {},
@@ -99,7 +101,7 @@ Request open_request(const CLI::App& command, const ForgetFlags& flags) {
                   .recipe = {},
                   .validation = {}};
   const Checkpoint& checkpoint = request.loaded.checkpoint;
-  if (!flags.dry_run) check_outputs(flags, checkpoint);
+  if (writes && !flags.dry_run) check_outputs(flags, checkpoint);
   if (!flags.init.empty()) {
     request.start = open_checkpoint(flags.init);
     check_same_network(flags.init, *request.start, checkpoint.weights);
@@ -247,13 +249,14 @@ void print_traces(const ForgetFlags& flags) {
 }
 
 void print_forecast(const ForgetFlags& flags, const ForgettingTask& task, SharedProblems& shared,
-                    ProgressBars& bars) {
+                    ProgressBars& bars, const ProcessGroup& group) {
   std::vector<ScrubOptions> requests;
   for (const std::string& name : flags.methods) {
     requests.push_back({.method = name, .options = flags.method, .noise = flags.noise});
   }
   const std::vector<MethodForecast> forecasts = forecast_methods(task, shared, requests);
   bars.finish();
+  if (!group.first()) return;
   if (flags.json) {
     Json methods = Json::array();
     for (const MethodForecast& forecast : forecasts) methods.push_back(to_json(forecast));
@@ -271,38 +274,80 @@ void print_forecast(const ForgetFlags& flags, const ForgettingTask& task, Shared
               forecast_text(forecasts).c_str());
 }
 
-void run_forget(const CLI::App& command, ForgetFlags& flags) {
-  check_forget_flags(command, flags);
-  set_threads(flags.threads.value_or(available_cores()));
-  if (!flags.index.empty()) return run_indexed_forget(command, flags);
-  const Request request = open_request(command, flags);
+// The part of the command that all processes take part in. The shifts of methods that solve nothing
+// stay empty: the first process makes them alone.
+struct Solved {
+  Applicability applicability;
+  std::vector<std::optional<ShiftResult>> shifts;
+};
+
+Solved solve(const ForgetFlags& flags, const Request& request, const ForgettingTask& task,
+             ProcessGroup& group, ProgressBars& bars) {
+  SharedProblems shared(task);
+  ApplicabilityOptions known{.decay_known = request.recipe.has_value(), .start_buffers = {}};
+  if (request.start) known.start_buffers = request.start->model->buffers();
+  const Metadata& metadata = request.loaded.checkpoint.metadata;
+  if (metadata.contains("excluded")) known.excluded = metadata.at("excluded");
+  Solved solved{.applicability = examine(task, shared, known), .shifts = {}};
+  if (!flags.json && group.first()) {
+    std::printf("Examination\n%s", solved.applicability.text().c_str());
+    std::fflush(stdout);
+  }
+  at::Tensor refused = at::tensor({solved.applicability.advice() == Advice::refusal ? 1 : 0});
+  group.broadcast(refused);
+  if (refused.item<std::int64_t>() && !flags.force) {
+    fail("examination: refused for the reason above, nothing was written; --force goes on anyway");
+  }
+  for (const std::string& name : flags.methods) {
+    const MethodEntry& entry = method_named(name);
+    solved.shifts.emplace_back();
+    if (!entry.needs_ridge) continue;
+    solved.shifts.back() = entry.make(flags.method)->shift(task, shared);
+    bars.finish();
+  }
+  return solved;
+}
+
+void forget(const CLI::App& command, const ForgetFlags& flags, ProcessGroup& group) {
+  set_threads(flags.threads.value_or(std::max(1, available_cores() / group.sharing_cores())));
+  const Request request = open_request(command, flags, group.first());
   ForgettingTask task = make_task(flags, request);
-  ProgressBars bars(flags.quiet || flags.json);
+  const auto identity = identity_of(task, flags);
+  for (const auto& [what, value] : identity) group.agree(what, value);
+  share_work(group, task.linear);
+  ProgressBars bars(flags.quiet || flags.json || !group.first());
   task.linear.progress = bars.teller();
   task.linear.iterated = [&bars](const SolveProgress& progress) {
     bars.note(text("iteration ", progress.iteration, ", residual ", std::setprecision(2),
                    progress.relative_residual));
   };
-  SharedProblems shared(task);
-  if (flags.dry_run) return print_forecast(flags, task, shared, bars);
-
-  ApplicabilityOptions known{.decay_known = request.recipe.has_value(), .start_buffers = {}};
-  if (request.start) known.start_buffers = request.start->model->buffers();
-  const Metadata& metadata = request.loaded.checkpoint.metadata;
-  if (metadata.contains("excluded")) known.excluded = metadata.at("excluded");
-  const Applicability applicability = examine(task, shared, known);
-  if (!flags.json) std::printf("Examination\n%s", applicability.text().c_str());
-  if (applicability.advice() == Advice::refusal && !flags.force) {
-    fail("examination: refused for the reason above, nothing was written; --force goes on anyway");
+  if (flags.dry_run) {
+    SharedProblems shared(task);
+    print_forecast(flags, task, shared, bars, group);
+    return group.close();
   }
+  SolveCheckpoint checkpoint = open_solve_checkpoint(flags, identity, group.first());
+  task.linear.iterates = &checkpoint;
 
+  const Solved solved = solve(flags, request, task, group, bars);
+  group.close();
+  if (!group.first()) return;
+  if (checkpoint.restored_iterations() > 0 && !flags.json) {
+    std::printf("Went on from %s: %lld iterations were done before.\n", checkpoint.path().c_str(),
+                static_cast<long long>(checkpoint.restored_iterations()));
+  }
+  const Applicability& applicability = solved.applicability;
   const Errors before = judge(request, task.weights);
   std::vector<Scrubbed> results;
   std::vector<Errors> after;
   std::string failed;
-  for (const std::string& name : flags.methods) {
+  SharedProblems none(task);
+  for (std::size_t i = 0; i < flags.methods.size(); ++i) {
+    const std::string& name = flags.methods[i];
     const ScrubOptions options{.method = name, .options = flags.method, .noise = flags.noise};
-    results.push_back(scrub(task, shared, options, request.references));
+    results.push_back(solved.shifts[i]
+                          ? release(task, *solved.shifts[i], options, request.references)
+                          : scrub(task, none, options, request.references));
     bars.finish();
     Scrubbed& result = results.back();
     if (!result.summary.converged) {
@@ -329,11 +374,13 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
   Record record{
       .kind = "forget",
       .content = make_record(flags, request, task, applicability, before, results, after)};
+  if (!group.alone()) record.content["processes"] = group.size();
   if (!flags.record.empty()) {
     const std::string key = read_or_make_key(flags.key.empty() ? flags.record + ".key" : flags.key);
     record.content["cohort_digest"] = keyed_digest(key, request.cohort_ids);
     write_record(flags.record, record);
   }
+  checkpoint.remove();
   if (flags.json) {
     std::printf("%s\n", to_json(record).dump(2).c_str());
   } else {
@@ -361,6 +408,28 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
   }
   if (!failed.empty() && !flags.accept_unconverged) {
     fail("not converged, no model was written for it (--accept-unconverged writes it): ", failed);
+  }
+}
+
+void run_forget(const CLI::App& command, ForgetFlags& flags) {
+  check_forget_flags(command, flags);
+  if (!flags.index.empty()) {
+    const Launch launch = read_launch(launch_environment());
+    if (launch.size > 1) {
+      fail("--index: a request to an index is answered by one process, this is one of ",
+           launch.size, "; start it without mpirun, srun or torchrun");
+    }
+    set_threads(flags.threads.value_or(available_cores()));
+    return run_indexed_forget(command, flags);
+  }
+  ProcessGroup group(read_launch(launch_environment()), group_options(flags));
+  try {
+    forget(command, flags, group);
+  } catch (const std::exception& error) {
+    group.give_up(error.what());
+    const std::string trace = group.first() ? kept_checkpoint_text(checkpoint_path(flags)) : "";
+    if (!trace.empty()) std::fprintf(stderr, "pumice: stopped%s\n", trace.c_str());
+    throw;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "pumice/cli/command.h"
+#include "pumice/cli/noise_options.h"
 #include "pumice/core/memory.h"
 
 namespace pumice::cli {
@@ -139,22 +140,9 @@ void add_method_options(CLI::App& command, ForgetFlags& flags) {
 
 void add_noise_options(CLI::App& command, ForgetFlags& flags) {
   const char* group = "Noise";
-  command
-      .add_option("--noise", flags.noise.scale,
-                  "Scale of the noise after the shift, 0 for none (then no bound holds)")
-      ->capture_default_str()
-      ->type_name("A")
-      ->group(group);
-  command.add_option("--noise-shape", flags.noise_shape, "fisher (default) or paper")
-      ->check(CLI::IsMember({"fisher", "paper"}))
-      ->group(group);
-  command
-      .add_option("--noise-epsilon", flags.noise.epsilon, "fisher: added to the Fisher information")
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--noise-cap", flags.noise.cap, "fisher: largest 1/(F + epsilon)")
-      ->type_name("C")
-      ->group(group);
+  add_noise_shape_options(command, flags.noise, flags.noise_shape,
+                          "Scale of the noise after the shift, 0 for none (then no bound holds)",
+                          group);
   command
       .add_option("--noise-seed", flags.noise.seed,
                   "Repeatable noise, for experiments: the release is not private then")
@@ -169,9 +157,35 @@ void add_run_options(CLI::App& command, ForgetFlags& flags) {
                   "What a solve may take, such as 2G (default: half of what is free)")
       ->type_name("BYTES")
       ->group(group);
-  command.add_option("--threads", flags.threads, "Cores to use (default: all)")
+  command
+      .add_option("--threads", flags.threads,
+                  "Cores to use (default: all, or this process's share of them)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024))
+      ->group(group);
+  command
+      .add_option("--checkpoint", flags.checkpoint,
+                  "Where a long matrix-free solve keeps its iterate, to go on from after a crash; "
+                  "tells of the cohort (default: OUT.checkpoint, removed at the end)")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      .add_option("--checkpoint-every", flags.checkpoint_every,
+                  "Seconds between two writes of it, 0 for each iteration")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6))
+      ->group(group);
+  command
+      .add_option("--heartbeat-limit", flags.heartbeat_limit,
+                  "Several processes: seconds of silence after which one is lost")
+      ->capture_default_str()
+      ->check(CLI::Range(0.5, 50.0))
+      ->group(group);
+  command
+      .add_option("--join-limit", flags.join_limit,
+                  "Several processes: seconds to wait for all of them to start")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 1e5))
       ->group(group);
   command
       .add_flag("--dry-run", flags.dry_run,
@@ -204,10 +218,10 @@ namespace {
 
 // What an index has fixed once for all requests.
 void refuse_options_of_the_index(const CLI::App& command) {
-  for (const char* name :
-       {"--method", "--weight-decay", "--decay-centre", "--loss", "--curvature", "--ridge",
-        "--scale", "--validation", "--linearize-at", "--no-trapezium", "--solver", "--tolerance",
-        "--preconditioner", "--dry-run", "--epochs", "--rate", "--replace", "--key"}) {
+  for (const char* name : {"--method", "--weight-decay", "--decay-centre", "--loss", "--curvature",
+                           "--ridge", "--scale", "--validation", "--linearize-at", "--no-trapezium",
+                           "--solver", "--tolerance", "--preconditioner", "--checkpoint",
+                           "--dry-run", "--epochs", "--rate", "--replace", "--key"}) {
     if (command.get_option(name)->count() > 0) {
       throw UsageError(text(name, ": means nothing with --index, which has fixed it"));
     }
@@ -217,8 +231,9 @@ void refuse_options_of_the_index(const CLI::App& command) {
 }  // namespace
 
 void check_forget_flags(const CLI::App& command, ForgetFlags& flags) {
-  refuse_empty_values(command, {"--model", "--index", "--init", "--cohort", "--out", "--record",
-                                "--key", "--distribution", "--data", "--validation"});
+  refuse_empty_values(command,
+                      {"--model", "--index", "--init", "--cohort", "--out", "--record", "--key",
+                       "--distribution", "--data", "--validation", "--checkpoint"});
   if (flags.index.empty() && flags.model.empty()) {
     throw UsageError("--model: not given, must be (or --index)");
   }

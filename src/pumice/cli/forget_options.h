@@ -28,6 +28,8 @@ struct ForgetFlags {
   bool no_trapezium = false, record_ids = false, accept_unconverged = false;
   bool force = false, quiet = false, json = false, dry_run = false;
   std::optional<int> threads;
+  std::string checkpoint;                                                // empty: beside --out
+  double checkpoint_every = 60, heartbeat_limit = 30, join_limit = 120;  // seconds
 };
 
 // Declares all of them, in the order of --help. `flags` must live until the line is parsed.

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "pumice/core/error.h"
@@ -17,6 +19,18 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
+// Locked while a file comes to be or takes its place; never unlocked after
+// remove_temporary_files().
+struct Unfinished {
+  std::mutex mutex;
+  std::set<std::filesystem::path> paths;
+};
+
+Unfinished& unfinished() {
+  static auto* const all = new Unfinished;  // lives as long as any thread does
+  return *all;
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
@@ -25,21 +39,37 @@ AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)
     fail(target_.string(), ": cannot be written, there is no folder ", folder.string());
   }
   temporary_ = folder / text(".", target_.filename().string(), ".", ::getpid(), ".tmp");
+  const std::lock_guard lock(unfinished().mutex);
+  unfinished().paths.insert(temporary_);
 }
 
 AtomicFile::~AtomicFile() {
   if (committed_) return;
+  const std::lock_guard lock(unfinished().mutex);
+  unfinished().paths.erase(temporary_);
   std::error_code ignored;
   std::filesystem::remove(temporary_, ignored);
 }
 
 void AtomicFile::commit() {
   sync_file(temporary_);
-  std::error_code reason;
-  std::filesystem::rename(temporary_, target_, reason);
-  if (reason) fail(target_.string(), ": cannot be written, ", reason.message());
-  committed_ = true;
+  {
+    const std::lock_guard lock(unfinished().mutex);
+    std::error_code reason;
+    std::filesystem::rename(temporary_, target_, reason);
+    if (reason) fail(target_.string(), ": cannot be written, ", reason.message());
+    unfinished().paths.erase(temporary_);
+    committed_ = true;
+  }
   sync_folder(folder_of(target_));
+}
+
+void remove_temporary_files() {
+  unfinished().mutex.lock();
+  for (const std::filesystem::path& path : unfinished().paths) {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view content) {

@@ -26,6 +26,10 @@ class AtomicFile {
   bool committed_ = false;
 };
 
+// For a process that has to end at once, from any thread: the temporary files of all AtomicFiles
+// that are not committed. None can be made or committed afterwards, so call it last.
+void remove_temporary_files();
+
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 std::string read_file(const std::filesystem::path& path);  // throws Error with the system's reason
 

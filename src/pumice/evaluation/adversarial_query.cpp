@@ -12,7 +12,6 @@ namespace pumice {
 namespace {
 
 constexpr double largest_step = 1;
-constexpr double grown = 2, shrunk = 0.5;
 
 void check(const AdversarialQueryOptions& options) {
   if (options.max_iterations < 0) {
@@ -25,14 +24,15 @@ void check(const AdversarialQueryOptions& options) {
   }
 }
 
-const Weights& checked(const Weights& scrubbed, const WeightDistribution& reference, double floor) {
+const Linearization& checked(const Linearization& linearization, const Weights& scrubbed,
+                             const WeightDistribution& reference, double floor) {
   if (!(*scrubbed.layout == *reference.mean.layout)) {
     fail(
         "adversarial query: the two models have different parameters; the reference must be of the "
         "same architecture");
   }
   if (!(floor >= 0) || !std::isfinite(floor)) fail("floor: ", floor, ", must be >= 0");
-  return reference.mean;
+  return linearization;
 }
 
 QueryValue value_of(const at::Tensor& difference, const at::Tensor& covariance, double rounding) {
@@ -140,23 +140,38 @@ class Search {
     if (!climb.finished) climb.ascent = ascent / steepest;
   }
 
+  // The sizes of a climb's next steps, the longest first.
+  static std::vector<double> sizes_around(double step) {
+    return {std::min(step * 2, largest_step), step, step / 2};
+  }
+
   void try_steps(const std::vector<Climb*>& moving) const {
     std::vector<at::Tensor> candidates;
     for (const Climb* climb : moving) {
-      candidates.push_back(clamped(climb->query.image + climb->ascent * range_ * climb->step));
+      for (const double size : sizes_around(climb->step)) {
+        candidates.push_back(clamped(climb->query.image + climb->ascent * range_ * size));
+      }
     }
     std::vector<QueryValue> values = objective_.values(at::stack(candidates));
-    for (std::size_t i = 0; i < moving.size(); ++i) {
-      Climb& climb = *moving[i];
-      ++climb.query.evaluations;
-      const bool risen = values[i].reason.empty() && values[i].nats > climb.query.nats;
-      climb.step = risen ? std::min(climb.step * grown, largest_step) : climb.step * shrunk;
-      if (!risen) continue;
-      ++climb.query.iterations;
-      climb.query.image = candidates[i];
-      climb.query.nats = values[i].nats;
-      climb.value = std::move(values[i]);
-      climb.ascent = at::Tensor();
+    std::size_t position = 0;
+    for (Climb* climb : moving) {
+      double risen_by = 0;  // the size of the best step
+      for (const double size : sizes_around(climb->step)) {
+        const std::size_t own = position++;
+        ++climb->query.evaluations;
+        if (!values[own].reason.empty() || !(values[own].nats > climb->query.nats)) continue;
+        risen_by = size;
+        climb->query.image = candidates[own];
+        climb->query.nats = values[own].nats;
+        climb->value = std::move(values[own]);
+      }
+      if (risen_by > 0) {
+        ++climb->query.iterations;
+        climb->step = risen_by;
+        climb->ascent = at::Tensor();
+      } else {
+        climb->step /= 8;  // so that the next three begin where these ended
+      }
     }
   }
 
@@ -187,22 +202,16 @@ ImageBox pixel_box(const Normalization& normalization) {
   return {-mean / deviation, (1 - mean) / deviation};
 }
 
-QueryObjective::QueryObjective(const Model& model, const Weights& scrubbed,
-                               const WeightDistribution& reference, const at::Tensor& images,
-                               double floor)
-    : model_(model),
-      scrubbed_{scrubbed.layout, scrubbed.flat.detach()},
-      reference_(model, checked(scrubbed, reference, floor), images),
+QueryObjective::QueryObjective(const Linearization& linearization, const Weights& scrubbed,
+                               const WeightDistribution& reference, double floor)
+    : scrubbed_{scrubbed.layout, scrubbed.flat.detach()},
+      reference_(checked(linearization, scrubbed, reference, floor)),
       floor_(floor) {
   if (!reference.deterministic()) variance_ = reference.variance;
 }
 
 std::vector<QueryValue> QueryObjective::values(const at::Tensor& images) const {
   const Linearization here = reference_.with_inputs(never_alone(images));
-  const at::Tensor difference = [&] {
-    at::NoGradGuard no_gradient;
-    return (model_.logits(scrubbed_, here.inputs()) - here.logits()).to(at::kDouble);
-  }();
   std::vector<QueryValue> values(static_cast<std::size_t>(images.size(0)));
   if (!variance_.defined() && floor_ == 0) {
     for (QueryValue& value : values) {
@@ -216,7 +225,15 @@ std::vector<QueryValue> QueryObjective::values(const at::Tensor& images) const {
   at::Tensor covariances = (floor_ * floor_ * at::eye(classes, at::kDouble))
                                .expand({here.examples(), classes, classes})
                                .clone();
-  if (variance_.defined()) covariances += here.query_blocks(variance_);
+  at::NoGradGuard no_gradient;
+  at::Tensor difference = here.model().logits(scrubbed_, here.inputs()).to(at::kDouble);
+  if (variance_.defined()) {
+    const NoisyAnswers noisy = here.noisy_answers(variance_);
+    covariances += noisy.covariance;
+    difference -= noisy.logits;
+  } else {
+    difference -= here.logits();
+  }
   const double rounding = rounding_of(here.weights().flat.scalar_type());
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto row = static_cast<std::int64_t>(i);
@@ -230,20 +247,22 @@ at::Tensor QueryObjective::gradient(const at::Tensor& image, const QueryValue& v
   // Of the two copies, only the first one counts.
   const at::Tensor coefficients =
       at::stack({value.coefficients, at::zeros_like(value.coefficients)});
-  const at::Tensor scrubbed = input_gradient(model_, scrubbed_, coefficients, here.inputs());
+  const at::Tensor scrubbed = input_gradient(here.model(), scrubbed_, coefficients, here.inputs());
   const at::Tensor reference =
-      variance_.defined() ? here.input_gradient(variance_ * here.vjp(coefficients), coefficients)
-                          : input_gradient(model_, here.weights(), coefficients, here.inputs());
+      variance_.defined()
+          ? here.input_gradient(variance_ * here.vjp(coefficients), coefficients)
+          : input_gradient(here.model(), here.weights(), coefficients, here.inputs());
   return (scrubbed - reference)[0];
 }
 
-std::vector<AdversarialQuery> find_adversarial_queries(const Model& model, const Weights& scrubbed,
+std::vector<AdversarialQuery> find_adversarial_queries(const Linearization& linearization,
+                                                       const Weights& scrubbed,
                                                        const WeightDistribution& reference,
                                                        const at::Tensor& starts,
                                                        const ImageBox& box,
                                                        const AdversarialQueryOptions& options) {
   check(options);
-  const QueryObjective objective(model, scrubbed, reference, starts, options.floor);
+  const QueryObjective objective(linearization, scrubbed, reference, options.floor);
   return Search(objective, box, reference.mean.flat.scalar_type(), options).run(starts);
 }
 

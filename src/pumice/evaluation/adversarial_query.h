@@ -34,10 +34,11 @@ struct QueryValue {
 //   Q(x) = ½ Δfᵀ (S'(x) + τ²I)⁻¹ Δf,   Δf = f_h(x) − f_m0(x),   S' = J' Σ0 J'ᵀ at m0.
 class QueryObjective {
  public:
-  // `images` n×C×H×W: some of the kind that will be asked for, to examine the model with. Throws
-  // Error if the two models have different parameters or τ < 0. `model` must outlive this object.
-  QueryObjective(const Model& model, const Weights& scrubbed, const WeightDistribution& reference,
-                 const at::Tensor& images, double floor);
+  // `linearization` is that of the reference, at its mean; its inputs do not matter. Throws Error
+  // if the two models have different parameters or τ < 0. The linearisation's model, which also
+  // gives the scrubbed model's answers, must outlive this object.
+  QueryObjective(const Linearization& linearization, const Weights& scrubbed,
+                 const WeightDistribution& reference, double floor);
 
   // Of n images at once: two forward passes, c passes back and the rows of the Jacobian.
   std::vector<QueryValue> values(const at::Tensor& images) const;
@@ -51,7 +52,6 @@ class QueryObjective {
   at::Tensor gradient(const at::Tensor& image, const QueryValue& value) const;
 
  private:
-  const Model& model_;
   Weights scrubbed_;
   at::Tensor variance_;  // of the reference, p; undefined if it is deterministic
   Linearization reference_;
@@ -76,11 +76,13 @@ struct AdversarialQuery {
   std::string reason = {};          // why Q is infinite at the start, and nothing was searched
 };
 
-// Projected gradient ascent from each of `starts` (n×C×H×W, clamped to the box), side by side: a
-// step along the gradient, scaled so that the largest change is the step's size, is taken only if Q
-// rises; the size then doubles, and halves otherwise. The result for one start does not depend on
-// the others, up to rounding.
-std::vector<AdversarialQuery> find_adversarial_queries(const Model& model, const Weights& scrubbed,
+// Projected gradient ascent from each of `starts` (n×C×H×W, clamped to the box), side by side.
+// Along the gradient, scaled so that the largest change is the step's size, three sizes are tried
+// at once (twice, once and half of the last one: few images together take little longer than one),
+// and the best is taken if Q rises; if it does not, smaller ones follow. The result for one start
+// does not depend on the others, up to rounding.
+std::vector<AdversarialQuery> find_adversarial_queries(const Linearization& linearization,
+                                                       const Weights& scrubbed,
                                                        const WeightDistribution& reference,
                                                        const at::Tensor& starts,
                                                        const ImageBox& box,

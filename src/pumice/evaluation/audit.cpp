@@ -87,14 +87,16 @@ Readout without_reference(const Measure& measure) {
 }
 
 // For distances and bounds, a quarter of what retrained models differ by themselves is not worth a
-// verdict either.
-constexpr double share_of_floor = 0.25;
+// verdict. Two retrained models are a single pair, which says nothing of how pairs differ: a third
+// model was found four times as far away as the first two were from each other.
+constexpr double share_of_floor = 0.25, share_of_single_pair = 3;
 
 double resolution_of(const Measure& measure, const std::vector<double>& references) {
   if (!measure.against_references || references.empty()) return measure.resolution;
   const double sum = std::accumulate(references.begin(), references.end(), 0.0);
+  const double share = references.size() == 2 ? share_of_single_pair : share_of_floor;
   return std::max(measure.resolution,
-                  share_of_floor * std::abs(sum) / static_cast<double>(references.size()));
+                  share * std::abs(sum) / static_cast<double>(references.size()));
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ Readout adversarial_readout(const AuditData& data, const AuditOptions& options,
     search.progress = [&](double share) { options.progress("Adversarial query", share); };
   }
   for (const AdversarialQuery& query : find_adversarial_queries(
-           *model.audited().model, model.audited().distribution.mean,
+           reference.linearized_on(images.narrow(0, 0, starts)), model.audited().distribution.mean,
            reference.audited().distribution, images.narrow(0, 0, starts), box, search)) {
     if (!query.reason.empty()) {
       readout.value = std::numeric_limits<double>::infinity();

@@ -28,8 +28,8 @@ struct AnswerMap {
   std::optional<at::Tensor> derivative;
 };
 
-AnswerMap answer_map(const Linearization& linearization, Answers answers) {
-  const at::Tensor logits = linearization.logits().to(at::kDouble);
+// logits: q×c in float64.
+AnswerMap answer_map(const at::Tensor& logits, Answers answers) {
   if (answers == Answers::logits) return {logits, {}};
   if (logits.size(1) < 2) fail("answers: softmax of one class is constant, ask for logits");
   const at::Tensor basis = contrast_basis(logits.size(1));
@@ -85,24 +85,34 @@ std::int64_t answer_size(Answers answers, std::int64_t classes) {
 
 SeparateAnswers separate_answers(const Model& model, const WeightDistribution& weights,
                                  const at::Tensor& inputs, const AnswerOptions& options) {
-  const Linearization linearization(model, weights.mean, inputs);
-  const AnswerMap map = answer_map(linearization, options.answers);
-  const std::int64_t size = map.mean.size(1);
-  SeparateAnswers result{.mean = map.mean,
-                         .covariance = at::zeros({inputs.size(0), size, size}, at::kDouble),
-                         .rounding = rounding_of(weights.mean.flat.scalar_type())};
-  if (weights.deterministic()) return result;
-  const at::Tensor blocks = linearization.query_blocks(
+  return separate_answers(Linearization(model, weights.mean, inputs), weights, options);
+}
+
+SeparateAnswers separate_answers(const Linearization& linearization,
+                                 const WeightDistribution& weights, const AnswerOptions& options) {
+  const double rounding = rounding_of(weights.mean.flat.scalar_type());
+  if (weights.deterministic()) {
+    const AnswerMap map = answer_map(linearization.logits().to(at::kDouble), options.answers);
+    const std::int64_t size = map.mean.size(1);
+    return {map.mean, at::zeros({linearization.examples(), size, size}, at::kDouble), rounding};
+  }
+  const NoisyAnswers noisy = linearization.noisy_answers(
       weights.variance, {.memory = options.memory, .progress = options.progress});
-  result.covariance = symmetrized(
-      map.derivative ? map.derivative->bmm(blocks).bmm(map.derivative->transpose(1, 2)) : blocks);
-  return result;
+  const AnswerMap map = answer_map(noisy.logits, options.answers);
+  const at::Tensor covariance =
+      map.derivative ? map.derivative->bmm(noisy.covariance).bmm(map.derivative->transpose(1, 2))
+                     : noisy.covariance;
+  return {map.mean, symmetrized(covariance), rounding};
 }
 
 JointAnswers joint_answers(const Model& model, const WeightDistribution& weights,
                            const at::Tensor& inputs, const AnswerOptions& options) {
-  const Linearization linearization(model, weights.mean, inputs);
-  const AnswerMap map = answer_map(linearization, options.answers);
+  return joint_answers(Linearization(model, weights.mean, inputs), weights, options);
+}
+
+JointAnswers joint_answers(const Linearization& linearization, const WeightDistribution& weights,
+                           const AnswerOptions& options) {
+  const AnswerMap map = answer_map(linearization.logits().to(at::kDouble), options.answers);
   const std::int64_t rows = map.mean.numel();
   JointAnswers result{
       .mean = map.mean, .covariance = {}, .rounding = rounding_of(weights.mean.flat.scalar_type())};

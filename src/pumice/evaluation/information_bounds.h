@@ -52,8 +52,14 @@ struct JointAnswers {
 // with explicit rows. Throws what Linearization throws.
 SeparateAnswers separate_answers(const Model& model, const WeightDistribution& weights,
                                  const at::Tensor& inputs, const AnswerOptions& options = {});
+// The same at a linearisation that is there, at the mean of the weights.
+SeparateAnswers separate_answers(const Linearization& linearization,
+                                 const WeightDistribution& weights,
+                                 const AnswerOptions& options = {});
 JointAnswers joint_answers(const Model& model, const WeightDistribution& weights,
                            const at::Tensor& inputs, const AnswerOptions& options = {});
+JointAnswers joint_answers(const Linearization& linearization, const WeightDistribution& weights,
+                           const AnswerOptions& options = {});
 
 // τ models an interface that rounds its answers, or adds noise to them: τ²I on both covariances, in
 // units of the answers. Off by default; whoever sets it has to say so beside the number.

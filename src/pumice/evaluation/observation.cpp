@@ -28,6 +28,15 @@ double Observation::mean_cohort_margin() {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+Linearization Observation::linearized_on(const at::Tensor& inputs) const {
+  AuditData::Examined& examined = *data_.examined;
+  if (!examined.linearization) {
+    examined.model = model_.model;
+    examined.linearization.emplace(*model_.model, model_.distribution.mean, inputs);
+  }
+  return {*examined.linearization, *model_.model, model_.distribution.mean, inputs};
+}
+
 AnswerOptions Observation::answer_options(const std::string& what) const {
   AnswerOptions options{.answers = options_.answers, .memory = options_.memory, .progress = {}};
   if (options_.progress) {
@@ -38,9 +47,8 @@ AnswerOptions Observation::answer_options(const std::string& what) const {
 
 const SeparateAnswers& Observation::answers(AuditSet set) {
   if (!answers_.front()) {
-    // All sets in one stream: the layers are found and probed once.
     const SeparateAnswers all =
-        separate_answers(*model_.model, model_.distribution, at::cat(data_.inputs),
+        separate_answers(linearized_on(at::cat(data_.inputs)), model_.distribution,
                          answer_options("Black-box bounds"));
     std::int64_t first = 0;
     for (std::size_t i = 0; i < answers_.size(); ++i) {
@@ -57,8 +65,8 @@ const SeparateAnswers& Observation::answers(AuditSet set) {
 const JointAnswers& Observation::joint_cohort_answers() {
   if (!joint_) {
     const at::Tensor& inputs = data_.inputs_of(AuditSet::cohort);
-    joint_ = joint_answers(*model_.model, model_.distribution,
-                           inputs.narrow(0, 0, std::min(options_.joint_queries, inputs.size(0))),
+    const std::int64_t queries = std::min(options_.joint_queries, inputs.size(0));
+    joint_ = joint_answers(linearized_on(inputs.narrow(0, 0, queries)), model_.distribution,
                            answer_options("Joint black-box bound"));
   }
   return *joint_;
@@ -68,8 +76,7 @@ Observation::ShiftNorms Observation::shift_from(const Observation& reference) {
   const auto kept = shifts_.find(&reference);
   if (kept != shifts_.end()) return kept->second;
   const AuditedModel& other = reference.audited();
-  const Linearization linearization(*other.model, other.distribution.mean,
-                                    data_.inputs_of(AuditSet::cohort));
+  const Linearization linearization = reference.linearized_on(data_.inputs_of(AuditSet::cohort));
   const at::Tensor shift =
       model_.distribution.mean.flat.to(at::kDouble) - other.distribution.mean.flat.to(at::kDouble);
   const ShiftSplit split =

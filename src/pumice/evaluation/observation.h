@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,12 @@ struct AuditData {
   std::array<at::Tensor, 3> labels;
   std::array<at::Tensor, 3> given_order;  // position in the set as it was given, of each example
   Normalization normalization;
+  // The first model that was linearised: all models of an audit have its layers.
+  struct Examined {
+    std::shared_ptr<const Model> model;
+    std::optional<Linearization> linearization;
+  };
+  std::shared_ptr<Examined> examined = std::make_shared<Examined>();
 
   const at::Tensor& inputs_of(AuditSet set) const { return inputs[static_cast<std::size_t>(set)]; }
   const at::Tensor& labels_of(AuditSet set) const { return labels[static_cast<std::size_t>(set)]; }
@@ -43,6 +50,7 @@ class Observation {
   at::Tensor log_outputs(AuditSet set) { return outputs(set).clamp_min(smallest_output).log(); }
   std::vector<double> margins_on(AuditSet set);  // one for each example
   double mean_cohort_margin();
+  Linearization linearized_on(const at::Tensor& inputs) const;  // at the mean of the weights
   // With the noise of the weights, at their mean; only for models that have noise.
   const SeparateAnswers& answers(AuditSet set);
   const JointAnswers& joint_cohort_answers();  // to the first joint_queries of the cohort

@@ -129,8 +129,19 @@ const Kernel& LinearProblem::kernel() const {
     KernelOptions options;
     options.memory = memory();
     options.progress = [this](double share) { report("kernel", share); };
-    kernel_ = linearization().kernel(options);
-    flops_ += kernel_->summary.flops();
+    at::Tensor flops;
+    if (options_.shard.count > 1) {
+      if (!options_.gather_tiles) {
+        fail("kernel: one of ", options_.shard.count, " processes, must have a way to gather it");
+      }
+      kernel_ = tiled_kernel(stream_, options_.shard, options_.gather_tiles, options);
+      flops = at::tensor({kernel_->summary.flops()}, at::kDouble);
+      options_.sum_over_processes(flops);
+    } else {
+      kernel_ = linearization().kernel(options);
+      flops = at::tensor({kernel_->summary.flops()}, at::kDouble);
+    }
+    flops_ += flops.item<double>();
   }
   return *kernel_;
 }
@@ -157,15 +168,36 @@ LinearProblem::Displacement LinearProblem::wlin(const Positions& examples,
     if (dense) none.coefficients = at::zeros_like(residual());
     return none;
   }
-  return dense ? wlin_dense(examples, model) : wlin_matrix_free(examples, model);
+  return dense ? wlin_dense(examples, model) : wlin_matrix_free(examples, model, {});
+}
+
+DualSolution LinearProblem::solve_with_kernel(const Positions& examples,
+                                              const LinearModel& model) const {
+  // All processes take part in what goes before; only the first has the kernel.
+  const Kernel& whole = kernel();
+  const at::Tensor right = chosen(right_side(model), examples);
+  DualSolution solution;
+  if (whole.theta.defined()) {
+    solution = solve_dual({kernel_of(whole.theta, examples, classes()),
+                           curvature_root(chosen(logits(), examples), loss_, model.curvature)},
+                          model.decay * static_cast<double>(examples.size()), right);
+  }
+  if (options_.shard.count == 1) return solution;
+  const at::Tensor numbers = stream_.as_the_first_process_says(at::tensor(
+      {solution.succeeded() ? 1.0 : 0.0, solution.relative_residual, solution.condition_estimate},
+      at::kDouble));
+  solution.factorization.succeeded = numbers[0].item<double>() == 1;
+  if (!solution.factorization.succeeded) return solution;
+  solution.relative_residual = numbers[1].item<double>();
+  solution.condition_estimate = numbers[2].item<double>();
+  solution.coefficients = stream_.as_the_first_process_says(
+      solution.coefficients.defined() ? solution.coefficients : at::zeros_like(right));
+  return solution;
 }
 
 LinearProblem::Displacement LinearProblem::wlin_dense(const Positions& examples,
                                                       const LinearModel& model) const {
-  const at::Tensor theta = kernel_of(kernel().theta, examples, classes());
-  const DualSolution solution = solve_dual(
-      {theta, curvature_root(chosen(logits(), examples), loss_, model.curvature)},
-      model.decay * static_cast<double>(examples.size()), chosen(right_side(model), examples));
+  const DualSolution solution = solve_with_kernel(examples, model);
   Displacement result;
   if (!solution.succeeded()) {
     result.report = {.converged = false, .explanation = solution.factorization.brief()};
@@ -187,6 +219,9 @@ LinearProblem::Displacement LinearProblem::wlin_dense(const Positions& examples,
 LinearProblem::Direction LinearProblem::direction(const Positions& cohort, const Positions& retain,
                                                   const LinearModel& model) const {
   assert(static_cast<std::int64_t>(cohort.size() + retain.size()) == examples());
+  if (model.solver == Solver::matrix_free && !cohort.empty() && !retain.empty()) {
+    return direction_matrix_free(cohort, retain, model);
+  }
   Direction result;
   result.all = wlin(all_of(examples()), model);
   if (!result.all.report.converged && !result.all.value.defined()) {
@@ -200,10 +235,6 @@ LinearProblem::Direction LinearProblem::direction(const Positions& cohort, const
     if (result.all.coefficients.defined()) {
       result.coefficients = at::zeros_like(result.all.coefficients);
     }
-    return result;
-  }
-  if (model.solver == Solver::matrix_free && !retain.empty()) {
-    finish_matrix_free(cohort, retain, model, result);
     return result;
   }
   result.retain = wlin(retain, model);

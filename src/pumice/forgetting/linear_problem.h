@@ -17,6 +17,7 @@
 #include "pumice/forgetting/loss.h"
 #include "pumice/linalg/conjugate_gradients.h"
 #include "pumice/linearization/example_stream.h"
+#include "pumice/linearization/kernel_tiles.h"
 
 namespace pumice {
 
@@ -73,10 +74,11 @@ struct LinearProblemOptions {
   std::optional<std::int64_t> preconditioner = {};
   // Several processes (example_stream.h): which examples are this one's own, and how a tensor is
   // replaced by its sum over all of them. Every sum over examples without the kernel goes through
-  // ExampleStream::sum(), which calls it. All processes have to use the same number of threads, or
-  // rounding might let one of them stop an iteration before the others.
+  // ExampleStream::sum(), which calls it. The kernel's rows are split between them and gathered by
+  // the first, which alone solves with it and tells the others its coefficients.
   Shard shard = {};
   std::function<void(at::Tensor&)> sum_over_processes = {};
+  GatherTiles gather_tiles = {};     // for the kernel, if there are several
   IterateStore* iterates = nullptr;  // none: nothing is kept
   // Told what is being computed and which share of it is done; may throw to give up.
   std::function<void(const std::string& what, double share)> progress = {};
@@ -100,6 +102,7 @@ struct SolveReport {
   std::optional<double> condition_estimate = {};  // dense
   std::optional<std::int64_t> iterations = {};    // matrix-free, of all solves together
   std::optional<double> error_bound = {};  // matrix-free: of |x − A⁻¹b|_A / |x|_A, from |r|/√μ
+  double error_size = 0;                   // matrix-free: of |x − A⁻¹b|_A, likewise
   std::optional<std::int64_t> preconditioner = {};  // matrix-free: its examples, 0: none
   std::string explanation = {};                     // of a failure
 };
@@ -127,7 +130,7 @@ class LinearProblem {
   const at::Tensor& logits() const;     // N×c, float64
   const at::Tensor& residual() const;   // r, N×c, float64
   const at::Tensor& displaced() const;  // J u, N×c, float64. One tangent pass.
-  const Kernel& kernel() const;         // computed at the first call
+  const Kernel& kernel() const;  // computed at the first call; only the first process has Θ itself
   bool has_kernel() const { return kernel_.has_value(); }
 
   struct Displacement {
@@ -141,7 +144,9 @@ class LinearProblem {
   // difference of coefficients; in weight space it is solved for on its own,
   //   A_r δ = J_fᵀ (r_f + H_f J_f (wlin(D) − u)) + |f|·λ·wlin(D)
   // (without the displacement: the same with u = 0): a difference of two solutions would lose
-  // digits.
+  // digits. The bracket ρ is what the linear model leaves of the cohort's residual, little where it
+  // fits well; so wlin(D) is solved until its own error, which enters there as H_f J_f e with
+  // |H_f J_f e| <= |e|_A, is at most 0.002·|ρ|.
   struct Direction {
     at::Tensor value;  // δ, p, float64
     at::Tensor coefficients;
@@ -179,19 +184,28 @@ class LinearProblem {
 
  private:
   Displacement wlin_dense(const Positions& examples, const LinearModel& model) const;
-  Displacement wlin_matrix_free(const Positions& examples, const LinearModel& model) const;
-  void finish_matrix_free(const Positions& cohort, const Positions& retain,
-                          const LinearModel& model, Direction& direction) const;
+  struct SolveGoal {
+    std::string what = "conjugate gradients";
+    // Asked when x meets the options' tolerances: the error_bound that it needs beyond them. The
+    // solve goes on from x until it has it, or until the numbers carry no more digits.
+    std::function<double(const at::Tensor& x, const SolveReport& so_far)> needed_error = {};
+  };
+  Displacement wlin_matrix_free(const Positions& examples, const LinearModel& model,
+                                const SolveGoal& goal) const;
+  Direction direction_matrix_free(const Positions& cohort, const Positions& retain,
+                                  const LinearModel& model) const;
+  DualSolution solve_with_kernel(const Positions& examples, const LinearModel& model) const;
   at::Tensor right_side(const LinearModel& model) const;  // r − H J u, N×c
   // A x = b over `examples`, by conjugate gradients.
   SolveReport solve(const Positions& examples, const LinearModel& model, const at::Tensor& b,
-                    const std::string& what, at::Tensor& x) const;
+                    const SolveGoal& goal, at::Tensor& x) const;
   std::unique_ptr<LinearOperator> preconditioner(const Positions& examples,
                                                  const LinearModel& model,
                                                  SolveReport& report) const;
   std::string solve_name(const Positions& examples, const LinearModel& model,
                          const std::string& what) const;
   std::optional<SolveIterate> restored(const std::string& name) const;
+  double as_the_first_process_says(double value) const;
   void report(const std::string& what, double share) const;
   void count_passes(double forward_passes, std::size_t examples) const;
 

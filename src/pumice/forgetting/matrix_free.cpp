@@ -1,6 +1,7 @@
 // The solves of LinearProblem without the kernel: conjugate gradients in weight space.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "pumice/core/digest.h"
@@ -18,6 +19,13 @@ namespace {
 // Rows of the sample's kernel; few enough that it takes no longer than a product or two.
 constexpr std::int64_t sample_rows = 1024;
 constexpr std::int64_t smallest_sample = 16;
+
+// Of the cohort's remaining residual, that an error of wlin(D) may be (linear_problem.h).
+constexpr double largest_right_side_error = 0.002;
+constexpr int most_refinements = 3;
+// Of the shift, that the bound of its error |r|/μ may be: its cosine with the exact one is then
+// above .9999.
+constexpr double largest_distance = 0.005;
 
 at::Tensor chosen(const at::Tensor& rows, const std::vector<std::int64_t>& positions) {
   return rows.index_select(0, at::tensor(positions, at::kLong));
@@ -43,10 +51,11 @@ std::int64_t LinearProblem::sample_size() const {
 }
 
 std::int64_t LinearProblem::fixed_bytes() const {
-  // Conjugate gradients: b, x, r, p, z, A p, the result, and three while norms are taken; a
-  // direction and a gradient. In float64: u, wlin(D), b, the sum over examples.
+  // Conjugate gradients: b, x, r, p, z, A p, the result, and three while norms are taken; u,
+  // wlin(D), the sum over examples: in float64, since a solve in float32 ends earlier. A direction
+  // and a gradient.
   const std::int64_t scalar = stream_.network().weights().flat.element_size();
-  const std::int64_t vectors = stream_.columns() * (12 * scalar + 4 * 8);
+  const std::int64_t vectors = stream_.columns() * (13 * 8 + 2 * scalar);
   const std::int64_t rows = 6 * examples() * classes() * 8;  // logits, r, J u, right-hand sides
   const std::int64_t sampled = sample_size() * classes();
   return vectors + rows + 4 * sampled * sampled * 8;
@@ -134,7 +143,13 @@ std::unique_ptr<LinearOperator> LinearProblem::preconditioner(const Positions& e
   const Cholesky factor = Cholesky::factorize(woodbury_matrix(
       kernel_of(drawn.theta, places, classes()),
       curvature_root(chosen(drawn.logits, places), loss_, model.curvature), ridge, ratio));
-  if (!factor.summary().succeeded) return nullptr;
+  const at::Tensor succeeded = stream_.as_the_first_process_says(
+      at::tensor({factor.summary().succeeded ? 1.0 : 0.0}, at::kDouble));
+  if (succeeded.item<double>() == 0) return nullptr;
+  if (!factor.summary().succeeded) {
+    fail("preconditioner: factorised by the first process, but not here: ",
+         factor.summary().brief());
+  }
   report.preconditioner = static_cast<std::int64_t>(own.size());
   return std::make_unique<WoodburyPreconditioner>(
       stream_, own, logit_curvature(loss_, model.curvature), factor, ridge);
@@ -170,15 +185,18 @@ std::optional<SolveIterate> LinearProblem::restored(const std::string& name) con
                       .solution = stream_.as_the_first_process_says(own)};
 }
 
+double LinearProblem::as_the_first_process_says(double value) const {
+  return stream_.as_the_first_process_says(at::tensor({value}, at::kDouble)).item<double>();
+}
+
 SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& model,
-                                 const at::Tensor& b, const std::string& what,
-                                 at::Tensor& x) const {
+                                 const at::Tensor& b, const SolveGoal& goal, at::Tensor& x) const {
+  const std::string& what = goal.what;
   const std::int64_t least = fixed_bytes() + stream_.bytes_per_example();
   if (memory() < least) {
     fail("memory: ", bytes_text(static_cast<double>(memory())),
          " is too little, this solve needs at least ", bytes_text(static_cast<double>(least)));
   }
-  const at::ScalarType type = stream_.network().weights().flat.scalar_type();
   const double ridge = model.decay * static_cast<double>(examples.size());
   const GaussNewtonOperator matrix(stream_, examples, logit_curvature(loss_, model.curvature),
                                    ridge);
@@ -187,69 +205,107 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
   options.error_tolerance = options_.error_tolerance;
   options.smallest_eigenvalue = ridge;
   options.max_iterations = options_.max_iterations;
+  if (options_.shard.count > 1) {
+    options.agreed = [this](at::Tensor own) { return stream_.as_the_first_process_says(own); };
+  }
   SolveReport report;
   const std::unique_ptr<LinearOperator> approximate_inverse =
       preconditioner(examples, model, report);
   options.preconditioner = approximate_inverse.get();
   const std::string name = options_.iterates ? solve_name(examples, model, what) : "";
   const std::optional<SolveIterate> kept = restored(name);
-  const std::int64_t before = kept ? kept->iteration : 0;
-  if (kept) options.initial_guess = kept->solution.to(type);
+  std::int64_t before = kept ? kept->iteration : 0;
+  if (kept) options.initial_guess = kept->solution;
   double first = 0;
   options.on_iteration = [&](const ConjugateGradientsProgress& progress) {
     const double now = std::log10(std::max(progress.relative_residual, 1e-300));
     if (progress.iteration == 1) first = std::max(0.0, now);
-    const double goal = std::log10(options_.relative_tolerance.value_or(options_.error_tolerance));
+    const double end = std::log10(options_.relative_tolerance.value_or(*options.error_tolerance));
     if (options_.iterated) {
       options_.iterated(
           {what, before + progress.iteration, progress.relative_residual, progress.seconds});
     }
-    this->report(what, std::clamp((first - now) / (first - goal + 1e-12), 0.0, 1.0));
+    this->report(what, std::clamp((first - now) / (first - end + 1e-12), 0.0, 1.0));
     if (options_.iterates) {
       options_.iterates->save({name, before + progress.iteration, progress.solution()});
     }
     return true;
   };
-  const ConjugateGradientsResult result = conjugate_gradients(matrix, b.to(type), options);
-  const ConjugateGradientsSummary& summary = result.summary;
-  count_passes(static_cast<double>(summary.operator_applications) * stream_.passes_of_product(),
-               examples.size());
-  count_passes(static_cast<double>(summary.iterations) * (stream_.passes_of_product() + 1),
-               static_cast<std::size_t>(*report.preconditioner));
-  x = result.solution.to(at::kDouble);
-  if (options_.iterates) options_.iterates->save({name, before + summary.iterations, x});
-  report.converged = summary.converged();
-  report.relative_residual = summary.largest_relative_residual();
-  report.iterations = before + summary.iterations;
-  report.error_bound = summary.columns.front().relative_error_bound;
-  report.explanation = summary.converged() ? "" : summary.brief();
+  for (int round = 0; round <= most_refinements; ++round) {
+    const ConjugateGradientsResult result = conjugate_gradients(matrix, b, options);
+    const ConjugateGradientsSummary& summary = result.summary;
+    count_passes(static_cast<double>(summary.operator_applications) * stream_.passes_of_product(),
+                 examples.size());
+    count_passes(static_cast<double>(summary.iterations) * (stream_.passes_of_product() + 1),
+                 static_cast<std::size_t>(*report.preconditioner));
+    x = result.solution;
+    before += summary.iterations;
+    if (options_.iterates) options_.iterates->save({name, before, x});
+    report.relative_residual = summary.largest_relative_residual();
+    report.iterations = before;
+    report.error_bound = summary.columns.front().relative_error_bound;
+    report.error_size = summary.columns.front().error_bound.value_or(0);
+    // Float32 may not carry as many digits as a goal asks for; what it carries is better than what
+    // was there before, which had converged by the options.
+    if (round == 0) {
+      report.converged = summary.converged();
+      report.explanation = summary.converged() ? "" : summary.brief();
+    }
+    if (!summary.converged() || !goal.needed_error) break;
+    const double needed = goal.needed_error(x, report);
+    if (!(*report.error_bound > needed)) break;
+    options.error_tolerance = needed;
+    options.initial_guess = x;
+  }
   return report;
 }
 
 LinearProblem::Displacement LinearProblem::wlin_matrix_free(const Positions& examples,
-                                                            const LinearModel& model) const {
+                                                            const LinearModel& model,
+                                                            const SolveGoal& goal) const {
   const at::Tensor pulled = stream_.vjp(examples, chosen(right_side(model), examples));
   count_passes(3, examples.size());
   Displacement result;
-  result.report = solve(examples, model, -pulled, "conjugate gradients", result.value);
+  result.report = solve(examples, model, -pulled, goal, result.value);
   return result;
 }
 
-// A_r δ = J_fᵀ (r_f + H_f J_f (wlin(D) − u)) + |f|·λ·wlin(D)
-void LinearProblem::finish_matrix_free(const Positions& cohort, const Positions& retain,
-                                       const LinearModel& model, Direction& direction) const {
+// A_r δ = J_fᵀ ρ + |f|·λ·wlin(D),   ρ = r_f + H_f J_f (wlin(D) − u)
+LinearProblem::Direction LinearProblem::direction_matrix_free(const Positions& cohort,
+                                                              const Positions& retain,
+                                                              const LinearModel& model) const {
+  const auto remaining_residual = [&](const at::Tensor& all) {
+    const at::Tensor step = model.displaced ? all - displacement_ : all;
+    count_passes(2, cohort.size());
+    return chosen(residual(), cohort) + curvature_product(chosen(logits(), cohort),
+                                                          stream_.jvp(cohort, step), loss_,
+                                                          model.curvature);
+  };
+  Positions everything(static_cast<std::size_t>(examples()));
+  std::iota(everything.begin(), everything.end(), 0);
+  Direction direction;
+  SolveGoal small_beside_the_residual;
+  small_beside_the_residual.needed_error = [&](const at::Tensor& all, const SolveReport& so_far) {
+    const double left = as_the_first_process_says(remaining_residual(all).norm().item<double>());
+    return *so_far.error_bound * largest_right_side_error * left / so_far.error_size;
+  };
+  direction.all = wlin_matrix_free(everything, model, small_beside_the_residual);
   const at::Tensor& all = direction.all.value;
-  const at::Tensor step = model.displaced ? all - displacement_ : all;
-  const at::Tensor change = curvature_product(chosen(logits(), cohort), stream_.jvp(cohort, step),
-                                              loss_, model.curvature);
-  const at::Tensor b = stream_.vjp(cohort, chosen(residual(), cohort) + change) +
+  const at::Tensor b = stream_.vjp(cohort, remaining_residual(all)) +
                        all * (model.decay * static_cast<double>(cohort.size()));
-  count_passes(6, cohort.size());
+  count_passes(3, cohort.size());
+  // |e| <= |e|_A/√μ: what is near in the norm of A may still be far where A is small.
+  SolveGoal small_beside_the_shift{.what = "conjugate gradients without the cohort"};
+  small_beside_the_shift.needed_error = [&](const at::Tensor& shift, const SolveReport& so_far) {
+    const double ridge = model.decay * static_cast<double>(retain.size());
+    const double length = as_the_first_process_says(shift.norm().item<double>());
+    return *so_far.error_bound * largest_distance * std::sqrt(ridge) * length / so_far.error_size;
+  };
   direction.report =
-      worse(direction.all.report,
-            solve(retain, model, b, "conjugate gradients without the cohort", direction.value));
+      worse(direction.all.report, solve(retain, model, b, small_beside_the_shift, direction.value));
   direction.retain.value = all + direction.value;
   direction.retain.report = direction.report;
+  return direction;
 }
 
 }  // namespace pumice

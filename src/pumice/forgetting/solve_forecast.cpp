@@ -24,6 +24,11 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+// Each has its share of the examples and of the kernel; what their messages take is left out.
+double processes(const LinearProblem& problem) {
+  return static_cast<double>(problem.options().shard.count);
+}
+
 SolveForecast forecast_dense(const LinearProblem& problem, const LinearModel& model,
                              const SolveRequest& request, double pass) {
   const ExampleStream& stream = problem.stream();
@@ -42,7 +47,7 @@ SolveForecast forecast_dense(const LinearProblem& problem, const LinearModel& mo
     try {
       const KernelPlan plan = plan_kernel(stream.network().layers(), kernel, problem.memory(), {},
                                           {}, measured_rates(type));
-      forecast.seconds += plan.forecast;
+      forecast.seconds += plan.forecast / processes(problem);
       forecast.flops += plan.signal_flops;
       for (const auto& parts : plan.passes) {
         for (const KernelPart& part : parts) forecast.flops += part.flops;
@@ -67,7 +72,7 @@ SolveForecast forecast_dense(const LinearProblem& problem, const LinearModel& mo
   forecast.flops +=
       factorizations + passes * stream.network().forward_flops() * static_cast<double>(count);
   forecast.seconds += factorizations / (factorization_share * measured_rates(at::kDouble).product) +
-                      passes * pass * static_cast<double>(count);
+                      passes * pass * static_cast<double>(count) / processes(problem);
   forecast.seconds_low = forecast.seconds_high = forecast.seconds;
   forecast.fits = forecast.fits && forecast.bytes <= problem.memory();
   return forecast;
@@ -106,9 +111,10 @@ SolveForecast forecast_matrix_free(const LinearProblem& problem, const LinearMod
   const double once = 7 * count + solves * product * count;
   const auto passes = [&](double iterations) { return iterations * iteration + once; };
   forecast.flops = passes(all.expected) * stream.network().forward_flops();
-  forecast.seconds = passes(all.expected) * pass;
-  forecast.seconds_low = passes(all.low) * pass;
-  forecast.seconds_high = passes(all.high) * pass;
+  const double own_pass = pass / processes(problem);
+  forecast.seconds = passes(all.expected) * own_pass;
+  forecast.seconds_low = passes(all.low) * own_pass;
+  forecast.seconds_high = passes(all.high) * own_pass;
   return forecast;
 }
 

@@ -43,7 +43,7 @@ class Solve {
         options_(options),
         vector_input_(b.dim() == 1),
         b_(vector_input_ ? b.detach().unsqueeze(1) : b.detach()),
-        b_norms_(column_norms(b_)),
+        b_norms_(norms_of(b_)),
         solution_(at::zeros_like(b_, at::MemoryFormat::Contiguous)),
         start_(std::chrono::steady_clock::now()) {
     summary_.columns.resize(b_.size(1));
@@ -98,7 +98,7 @@ class Solve {
   // The next direction: p ← z + βp.
   void turn() {
     const at::Tensor z = options_.preconditioner ? applied(*options_.preconditioner, r_) : r_;
-    const std::vector<double> rz = column_dots(r_, z);
+    const std::vector<double> rz = dots_of(r_, z);
     std::vector<double> beta(active_.size());
     for (std::size_t i = 0; i < active_.size(); ++i) {
       beta[i] = active_[i].restart ? 0 : rz[i] / active_[i].rz;
@@ -114,7 +114,7 @@ class Solve {
   void step() {
     at::Tensor product = applied(matrix_, p_);
     summary_.operator_applications += p_.size(1);
-    const std::vector<double> curvature = column_dots(p_, product);
+    const std::vector<double> curvature = dots_of(p_, product);
     for (std::size_t i = 0; i < active_.size(); ++i) {
       if (!is_positive(curvature[i])) explain(i, "pᵀAp", curvature[i], "the operator");
     }
@@ -131,7 +131,7 @@ class Solve {
 
   // Recomputes the residual of the columns that seem to have converged, or of all if it is time.
   void verify() {
-    const std::vector<double> norms = column_norms(r_);
+    const std::vector<double> norms = norms_of(r_);
     const std::vector<double> energies = energy(all_positions(), r_);
     const bool all = iteration_ % options_.residual_recompute_every == 0;
     Positions suspects;
@@ -157,9 +157,9 @@ class Solve {
   // where that has drifted away, or claims convergence.
   void correct_recursion(const Positions& positions, const std::vector<bool>& claims,
                          const at::Tensor& residual) {
-    const std::vector<double> norms = column_norms(residual);
+    const std::vector<double> norms = norms_of(residual);
     const std::vector<double> drifts =
-        column_norms(residual - r_.index_select(1, as_tensor(positions)));
+        norms_of(residual - r_.index_select(1, as_tensor(positions)));
     for (std::size_t j = 0; j < positions.size(); ++j) {
       const bool drifted = !(drifts[j] <= tolerated_drift * norms[j]);  // true for NaN
       if (!drifted && !claims[j]) continue;
@@ -194,7 +194,7 @@ class Solve {
 
   // `residual` is b − A x of the columns at `positions`. Those that meet the tolerances are done.
   void retire_converged(const Positions& positions, const at::Tensor& residual) {
-    const std::vector<double> norms = column_norms(residual);
+    const std::vector<double> norms = norms_of(residual);
     const std::vector<double> energies = energy(positions, residual);
     std::vector<bool> done(active_.size(), false);
     for (std::size_t j = 0; j < positions.size(); ++j) {
@@ -240,9 +240,9 @@ class Solve {
     if (columns.empty()) return;
     const at::Tensor x = solution_.index_select(1, as_tensor(columns));
     const at::Tensor residual = true_residual(x, columns);
-    const std::vector<double> norms = column_norms(residual);
+    const std::vector<double> norms = norms_of(residual);
     const std::vector<double> energies =
-        column_dots(x, b_.index_select(1, as_tensor(columns)) - residual);
+        dots_of(x, b_.index_select(1, as_tensor(columns)) - residual);
     for (std::size_t j = 0; j < columns.size(); ++j) {
       record(columns[j], norms[j], energies[j]);
       if (meets_tolerances(columns[j], norms[j], energies[j])) {
@@ -264,8 +264,8 @@ class Solve {
   // |x|_A² = xᵀ(b − r) of the columns at `positions`, whose residual is `residual`.
   std::vector<double> energy(const Positions& positions, const at::Tensor& residual) const {
     if (!options_.smallest_eigenvalue) return std::vector<double>(positions.size());
-    return column_dots(x_.index_select(1, as_tensor(positions)),
-                       b_.index_select(1, as_tensor(columns_at(positions))) - residual);
+    return dots_of(x_.index_select(1, as_tensor(positions)),
+                   b_.index_select(1, as_tensor(columns_at(positions))) - residual);
   }
 
   bool meets_tolerances(std::int64_t column, double residual, double energy) const {
@@ -297,6 +297,16 @@ class Solve {
   at::Tensor true_residual(const at::Tensor& x, const Positions& columns) {
     summary_.operator_applications += x.size(1);
     return b_.index_select(1, as_tensor(columns)) - applied(matrix_, x);
+  }
+
+  std::vector<double> dots_of(const at::Tensor& x, const at::Tensor& y) const {
+    return agreed(column_dots(x, y));
+  }
+  std::vector<double> norms_of(const at::Tensor& x) const { return agreed(column_norms(x)); }
+  std::vector<double> agreed(const std::vector<double>& own) const {
+    if (!options_.agreed) return own;
+    const at::Tensor all = options_.agreed(at::tensor(own, at::kDouble)).contiguous();
+    return {all.data_ptr<double>(), all.data_ptr<double>() + all.numel()};
   }
 
   static at::Tensor applied(const LinearOperator& matrix, const at::Tensor& x) {

@@ -43,6 +43,10 @@ struct ConjugateGradientsOptions {
   std::optional<at::Tensor> initial_guess = std::nullopt;  // the shape of b; otherwise zero
   // Called after every iteration; false stops.
   std::function<bool(const ConjugateGradientsProgress&)> on_iteration = nullptr;
+  // Where several processes run the same solve: replaces dot products and norms (float64) by those
+  // of one of them. Other processors or numbers of threads round differently, and one process might
+  // stop an iteration before the others.
+  std::function<at::Tensor(at::Tensor)> agreed = nullptr;
 };
 
 // Throws Error with option, value and rule, or with what is wrong with b.

@@ -44,21 +44,6 @@ KernelLayerSummary describe(const KernelPart& part, const LayerTable& table) {
   return summary;
 }
 
-// In place, tile by tile: a copy would be as large as the kernel.
-void mirror_lower_triangle(at::Tensor& matrix) {
-  constexpr std::int64_t tile = 256;
-  const std::int64_t size = matrix.size(0);
-  for (std::int64_t row = 0; row < size; row += tile) {
-    const std::int64_t rows = std::min(tile, size - row);
-    for (std::int64_t column = 0; column < row; column += tile) {
-      const at::Tensor lower = matrix.narrow(0, row, rows).narrow(1, column, tile);
-      matrix.narrow(0, column, tile).narrow(1, row, rows).copy_(lower.t());
-    }
-    at::Tensor diagonal = matrix.narrow(0, row, rows).narrow(1, row, rows);
-    diagonal.copy_(diagonal.tril() + diagonal.tril(-1).t());
-  }
-}
-
 class Computation {
  public:
   Computation(const Examples& left, const Examples* right, const KernelOptions& options)
@@ -68,7 +53,8 @@ class Computation {
                 .symmetric = symmetric_,
                 .seeds = left_.rows_each(),
                 .type = left_.weights.flat.scalar_type(),
-                .scaled = options.variance.has_value()};
+                .scaled = options.variance.has_value(),
+                .part_of = options.part_of};
     if (right_.rows_each() != problem_.seeds) {
       fail("kernel: ", problem_.seeds, " rows for each example on the left and ",
            right_.rows_each(), " on the right, must be the same number");
@@ -145,9 +131,9 @@ class Computation {
     const double share =
         (plan_.forecast - contraction_forecast) /
         (static_cast<double>(plan_.passes.size()) * plan_.gathered_in_a_pass(problem_));
-    std::vector<StoredPart> stored =
-        gather(side, begin, end, pass, plan_.chunk, factors_,
-               [&](std::int64_t count) { report(share * static_cast<double>(count)); });
+    std::vector<StoredPart> stored = gather(
+        side, begin, end, pass, plan_.chunk, factors_,
+        [&](const at::Tensor& logits) { report(share * static_cast<double>(logits.size(0))); });
     kernel_.summary.signal_seconds += seconds_since(start);
     return stored;
   }
@@ -222,6 +208,20 @@ std::string line(const char* format, auto... values) {
 }
 
 }  // namespace
+
+void mirror_lower_triangle(at::Tensor& matrix) {
+  constexpr std::int64_t tile = 256;
+  const std::int64_t size = matrix.size(0);
+  for (std::int64_t row = 0; row < size; row += tile) {
+    const std::int64_t rows = std::min(tile, size - row);
+    for (std::int64_t column = 0; column < row; column += tile) {
+      const at::Tensor lower = matrix.narrow(0, row, rows).narrow(1, column, tile);
+      matrix.narrow(0, column, tile).narrow(1, row, rows).copy_(lower.t());
+    }
+    at::Tensor diagonal = matrix.narrow(0, row, rows).narrow(1, row, rows);
+    diagonal.copy_(diagonal.tril() + diagonal.tril(-1).t());
+  }
+}
 
 Kernel compute_kernel(const Examples& left, const Examples* right, const KernelOptions& options) {
   return Computation(left, right, options).run();

@@ -28,6 +28,9 @@ struct KernelOptions {
   // pass.
   std::optional<Contraction> contraction = {};
   std::optional<std::int64_t> chunk = {};
+  // For a part of a larger symmetric kernel: contractions as all these examples together would take
+  // them. Another contraction rounds differently, which an ill-conditioned solve makes visible.
+  std::optional<std::int64_t> part_of = {};
   // Told now and then which share of the work is done; may throw to give up.
   std::function<void(double share)> progress = {};
 };
@@ -68,5 +71,9 @@ struct Kernel {
 
 // Both sides share model and weights. `right` null: symmetric.
 Kernel compute_kernel(const Examples& left, const Examples* right, const KernelOptions& options);
+
+// The upper triangle from the lower one. In place, tile by tile: a copy would be as large as the
+// kernel.
+void mirror_lower_triangle(at::Tensor& matrix);
 
 }  // namespace pumice

@@ -39,12 +39,18 @@ KernelPart layer_part(const Layer& layer, std::size_t position, const KernelProb
                       std::optional<Contraction> forced, const MachineRates& rates) {
   const double pairs = pairs_of(problem);
   const double examples = examples_of(problem);
+  KernelProblem whole = problem;
+  if (problem.part_of) {
+    whole.left_examples = *problem.part_of;
+    whole.symmetric = true;
+  }
   KernelPart part;
   part.layer = position;
-  part.contraction = problem.scaled ? Contraction::explicit_rows
-                     : forced && is_exact(layer, *forced, false)
-                         ? *forced
-                         : cheapest_contraction(layer, pairs, examples, problem.seeds, rates);
+  part.contraction =
+      problem.scaled ? Contraction::explicit_rows
+      : forced && is_exact(layer, *forced, false)
+          ? *forced
+          : cheapest_contraction(layer, pairs_of(whole), examples_of(whole), problem.seeds, rates);
   const auto size = static_cast<std::int64_t>(c10::elementSize(problem.type));
   const std::int64_t as_rows = problem.seeds * layer.weights() * size;
   const std::int64_t as_signals =

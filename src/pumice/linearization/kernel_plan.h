@@ -39,7 +39,8 @@ struct KernelProblem {
   bool symmetric = true;   // left and right are the same set
   std::int64_t seeds = 0;  // rows of each example
   at::ScalarType type = at::kFloat;
-  bool scaled = false;  // J Σ Jᵀ: only explicit rows are exact
+  bool scaled = false;                       // J Σ Jᵀ: only explicit rows are exact
+  std::optional<std::int64_t> part_of = {};  // see KernelOptions
 };
 
 // Examples are cut into `blocks` on each side. For every pass: gather block I of the left, then

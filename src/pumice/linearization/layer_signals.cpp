@@ -1,7 +1,5 @@
 #include "pumice/linearization/layer_signals.h"
 
-#include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/generated/Functions.h>
@@ -13,6 +11,7 @@
 #include <unordered_set>
 
 #include "pumice/core/error.h"
+#include "pumice/linearization/channel_layout.h"
 
 namespace pumice {
 namespace {
@@ -67,61 +66,6 @@ at::Tensor summed_to(const at::Tensor& gradient, const std::vector<std::int64_t>
     if (!kept) summed.push_back(static_cast<std::int64_t>(axis));
   }
   return (summed.empty() ? gradient : gradient.sum(summed)).reshape({gradient.size(0), -1});
-}
-
-// Channels (axis 1) go last, missing axes are added in front of those that are there: n×(D·H·W·C).
-at::Tensor channels_last_rows(const at::Tensor& image) {
-  std::vector<std::int64_t> order{0};
-  for (std::int64_t axis = 2; axis < image.dim(); ++axis) order.push_back(axis);
-  order.push_back(1);
-  return image.permute(order).contiguous().view({image.size(0), -1});
-}
-
-// Σ over positions of one example, channel by channel: n×C from n×C×…, channels last; weighted by
-// (input − mean)·scale if an input is given. LibTorch's sum over these axes takes five times as
-// long, and the weighted one needs two more tensors of the input's size.
-template <typename Scalar>
-at::Tensor channel_sums_as(const at::Tensor& gradient, const at::Tensor& input,
-                           const at::Tensor& mean, const at::Tensor& scale) {
-  const std::int64_t examples = gradient.size(0), channels = gradient.size(1);
-  const std::int64_t positions = gradient.numel() / std::max<std::int64_t>(1, examples * channels);
-  const at::Tensor rows = channels_last_rows(gradient);
-  const at::Tensor inputs = input.defined() ? channels_last_rows(input) : at::Tensor();
-  at::Tensor sums = at::zeros({examples, channels}, gradient.options());
-  Scalar* out = sums.data_ptr<Scalar>();
-  at::parallel_for(0, examples, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const Scalar* from = rows.data_ptr<Scalar>() + i * positions * channels;
-      Scalar* to = out + i * channels;
-      if (!input.defined()) {
-        for (std::int64_t t = 0; t < positions; ++t) {
-#pragma omp simd
-          for (std::int64_t c = 0; c < channels; ++c) to[c] += from[t * channels + c];
-        }
-        continue;
-      }
-      const Scalar* seen = inputs.data_ptr<Scalar>() + i * positions * channels;
-      const Scalar* centre = mean.data_ptr<Scalar>();
-      const Scalar* factor = scale.data_ptr<Scalar>();
-      for (std::int64_t t = 0; t < positions; ++t) {
-#pragma omp simd
-        for (std::int64_t c = 0; c < channels; ++c) {
-          to[c] += from[t * channels + c] * (seen[t * channels + c] - centre[c]);
-        }
-      }
-      for (std::int64_t c = 0; c < channels; ++c) to[c] *= factor[c];
-    }
-  });
-  return sums;
-}
-
-at::Tensor channel_sums(const at::Tensor& gradient, const at::Tensor& input = {},
-                        const at::Tensor& mean = {}, const at::Tensor& scale = {}) {
-  at::Tensor sums;
-  AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "channel_sums", [&] {
-    sums = channel_sums_as<scalar_t>(gradient, input, mean, scale);
-  });
-  return sums;
 }
 
 // One number stands for all axes.

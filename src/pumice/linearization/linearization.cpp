@@ -59,17 +59,36 @@ void probe(const Model& model, const Weights& weights, const at::Tensor& inputs)
 
 Linearization::Linearization(const Model& model, Weights weights, at::Tensor inputs)
     : model_(model), weights_(std::move(weights)), inputs_(std::move(inputs)) {
+  check();
+  probe(model_, weights_, inputs_);
+  const at::Tensor few = inputs_.narrow(0, 0, std::min(probed_examples, inputs_.size(0)));
+  table_ = read_layers(model_, weights_, few);
+}
+
+Linearization::Linearization(const Linearization& examined, const Model& model, Weights weights,
+                             at::Tensor inputs)
+    : model_(model),
+      weights_(std::move(weights)),
+      inputs_(std::move(inputs)),
+      table_(examined.table_),
+      batch_size_(examined.batch_size_),
+      tangent_mode_(examined.tangent_mode_) {
+  check();
+  if (!(*weights_.layout == *examined.weights_.layout)) {
+    fail("model: its parameters have other names or shapes than those of the model it is compared",
+         " with");
+  }
+}
+
+void Linearization::check() {
   weights_.flat = weights_.flat.detach();
-  if (weights_.layout->total() != weights_.flat.numel() || !(*weights_.layout == model.layout())) {
-    fail("weights: ", weights_.flat.numel(), " values, the model has ", model.layout().total(),
+  if (weights_.layout->total() != weights_.flat.numel() || !(*weights_.layout == model_.layout())) {
+    fail("weights: ", weights_.flat.numel(), " values, the model has ", model_.layout().total(),
          " or other names and shapes");
   }
   check_weights(weights_);
   check_inputs(inputs_);
   if (inputs_.is_floating_point()) inputs_ = inputs_.to(weights_.flat.scalar_type());
-  probe(model_, weights_, inputs_);
-  const at::Tensor few = inputs_.narrow(0, 0, std::min(probed_examples, inputs_.size(0)));
-  table_ = read_layers(model_, weights_, few);
 }
 
 Linearization Linearization::with_inputs(const at::Tensor& inputs) const {
@@ -169,8 +188,13 @@ Kernel Linearization::kernel(const Linearization& other, const KernelOptions& op
 
 at::Tensor Linearization::query_blocks(const at::Tensor& variance,
                                        const RowStreamOptions& options) const {
+  return noisy_answers(variance, options).covariance;
+}
+
+NoisyAnswers Linearization::noisy_answers(const at::Tensor& variance,
+                                          const RowStreamOptions& options) const {
   check_variance(variance, columns());
-  return pumice::query_blocks(view(std::nullopt), variance, options);
+  return pumice::noisy_answers(view(std::nullopt), variance, options);
 }
 
 at::Tensor Linearization::fisher_diagonal(const RowStreamOptions& options) const {

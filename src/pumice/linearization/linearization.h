@@ -27,6 +27,11 @@ class Linearization {
   // of an example depend on the others in its batch (batch norm in training mode). `model` must
   // outlive this object.
   Linearization(const Model& model, Weights weights, at::Tensor inputs);
+  // Another model of the architecture that `examined` has: what was found there is taken over, and
+  // nothing is examined again (which takes as long as twenty examples' kernel). Throws Error if its
+  // parameters have other names or shapes.
+  Linearization(const Linearization& examined, const Model& model, Weights weights,
+                at::Tensor inputs);
 
   // The same network and weights at other inputs of the same shape, without examining them again:
   // for searches that ask at many images in turn.
@@ -61,6 +66,9 @@ class Linearization {
   Kernel kernel(const Linearization& other, const KernelOptions& options = {}) const;
   // J_x Σ J_xᵀ for each example x, Σ diagonal (p values ≥ 0): N×c×c in float64.
   at::Tensor query_blocks(const at::Tensor& variance, const RowStreamOptions& options = {}) const;
+  // The same, and the logits that it met on the way.
+  NoisyAnswers noisy_answers(const at::Tensor& variance,
+                             const RowStreamOptions& options = {}) const;
   // Diagonal Fisher information: mean over x of Σ_y π_y (∂ log π_y / ∂w)², p values in float64.
   at::Tensor fisher_diagonal(const RowStreamOptions& options = {}) const;
   // Σ over rows of their squares, p values in float64: the diagonal of Jᵀ J, or of Jᵀ H J with
@@ -74,6 +82,7 @@ class Linearization {
   double forward_flops() const { return passing_flops(table_, 0, 0); }
 
  private:
+  void check();
   Examples view(const std::optional<at::Tensor>& seeds) const;
 
   const Model& model_;

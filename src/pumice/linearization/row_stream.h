@@ -13,6 +13,7 @@ namespace pumice {
 struct RowPanel {
   std::int64_t first_example = 0;
   std::int64_t examples = 0;  // n
+  std::int64_t worker = 0;    // which thread's
   const Layer* layer = nullptr;
   PatchRange range;
   const StoredSignals* signals = nullptr;  // of a layer
@@ -21,8 +22,7 @@ struct RowPanel {
   std::int64_t columns() const;  // w
 
   // visit(i, rows) for each of the n examples, with its S×w rows, which it may change: the layer's
-  // are formed in a buffer that stays in the cache. Called on all threads, once an example. float
-  // or double, whichever the signals are.
+  // are formed in a buffer that stays in the cache. float or double, whichever the signals are.
   template <typename Scalar>
   void for_each(const std::function<void(std::int64_t example, Scalar* rows)>& visit) const;
 };
@@ -34,8 +34,12 @@ struct RowStreamOptions {
 };
 
 // Visits every row and column once: 2·S·T·p FLOPs an example, plus the passes through the network.
-void stream_rows(const Examples& examples, const RowStreamOptions& options,
-                 const std::function<void(const RowPanel&)>& visit);
+// `visit` is called by several threads at once, each with examples of its own; `visit_logits`, by
+// one at a time, with what the network answered (n×c) to examples `first` to first + n.
+void stream_rows(
+    const Examples& examples, const RowStreamOptions& options,
+    const std::function<void(const RowPanel&)>& visit,
+    const std::function<void(std::int64_t first, const at::Tensor& logits)>& visit_logits = {});
 
 // The factors of every panel's columns, from a flat vector of p values: brought into the layers'
 // order of columns once, since that costs more than using them.
@@ -54,9 +58,14 @@ class PanelFactors {
 // Throws Error unless `variance` has p finite values ≥ 0.
 void check_variance(const at::Tensor& variance, std::int64_t weights);
 
-// Blocks J_i Σ J_iᵀ, N × S × S in float64; Σ diagonal, p values ≥ 0.
-at::Tensor query_blocks(const Examples& examples, const at::Tensor& variance,
-                        const RowStreamOptions& options);
+// The answers of the network whose weights have noise of diagonal covariance Σ, to first order.
+struct NoisyAnswers {
+  at::Tensor logits;      // N×c in float64, at the mean
+  at::Tensor covariance;  // J_i Σ J_iᵀ of each example, N×S×S in float64
+};
+// `variance`: p values ≥ 0.
+NoisyAnswers noisy_answers(const Examples& examples, const at::Tensor& variance,
+                           const RowStreamOptions& options);
 
 // Σ over examples and rows of the squared rows: p values in float64.
 at::Tensor sum_of_squares(const Examples& examples, const RowStreamOptions& options);

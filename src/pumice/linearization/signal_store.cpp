@@ -11,6 +11,7 @@
 #include <set>
 
 #include "pumice/core/error.h"
+#include "pumice/linearization/channel_layout.h"
 
 namespace pumice {
 namespace {
@@ -25,19 +26,18 @@ void check_finite(const at::Tensor& gradient, const std::string& layer, std::int
   fail("gradient of layer '", layer, "' for example ", first + row, " is not finite");
 }
 
-// gradient (n×T×O) into seed `seed` of target (n×T'×S×O), from position `first` on. The same as
+// gradient (n×T×O), row (i, t) to i·example_stride + t·position_stride. The same as
 // narrow().select().copy_(), which works row by row of O values at four times the cost.
 template <typename Scalar>
-void copy_seed(const at::Tensor& gradient, std::int64_t first, std::int64_t seed,
-               at::Tensor& target) {
+void copy_rows(const at::Tensor& gradient, std::int64_t example_stride,
+               std::int64_t position_stride, Scalar* to) {
   const std::int64_t positions = gradient.size(1), outputs = gradient.size(2);
-  const std::int64_t row = target.stride(1);
   const Scalar* from = gradient.data_ptr<Scalar>();
-  Scalar* to = target.data_ptr<Scalar>() + first * row + seed * outputs;
   at::parallel_for(0, gradient.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       for (std::int64_t t = 0; t < positions; ++t) {
-        std::memcpy(to + i * target.stride(0) + t * row, from + (i * positions + t) * outputs,
+        std::memcpy(to + i * example_stride + t * position_stride,
+                    from + (i * positions + t) * outputs,
                     sizeof(Scalar) * static_cast<std::size_t>(outputs));
       }
     }
@@ -59,6 +59,8 @@ class Chunk {
     check_same_graph(examples.table, signals_);
     check_finite(signals_.logits().detach(), "logits", first);
   }
+
+  at::Tensor logits() const { return signals_.logits().detach(); }
 
   void store(const std::vector<KernelPart>& parts, std::vector<StoredPart>& stored) {
     for (std::size_t i = 0; i < parts.size(); ++i) add_captures(parts[i]);
@@ -131,14 +133,21 @@ class Chunk {
     std::int64_t position = 0;
     for (const std::size_t use : layer.uses) {
       const MatrixUse& of_use = signals_.matrix_uses()[use];
-      const at::Tensor gradient = LayerSignals::by_position(of_use, gradients[of_use.capture]);
+      const at::Tensor& gradient = gradients[of_use.capture];
       check_finite(gradient, layer.name, first_);
       if (part.storage == Storage::pooled) {  // the same at all positions
-        target.select(2, seed).copy_(gradient.narrow(1, 0, 1));
+        target.select(2, seed).copy_(LayerSignals::by_position(of_use, gradient).narrow(1, 0, 1));
         return;
       }
       AT_DISPATCH_FLOATING_TYPES(target.scalar_type(), "copy_seed", [&] {
-        copy_seed<scalar_t>(gradient.contiguous(), position, seed, target);
+        scalar_t* to =
+            target.data_ptr<scalar_t>() + position * target.stride(1) + seed * target.stride(2);
+        if (of_use.operation == "convolution" && gradient.is_contiguous()) {
+          copy_channels_last(gradient, target.stride(0), target.stride(1), to);
+        } else {
+          copy_rows(LayerSignals::by_position(of_use, gradient).contiguous(), target.stride(0),
+                    target.stride(1), to);
+        }
       });
       position += of_use.positions();
     }
@@ -246,13 +255,14 @@ StoredPart empty_part(const KernelPart& part, const Examples& examples, std::int
 std::vector<StoredPart> gather(const Examples& examples, std::int64_t begin, std::int64_t end,
                                const std::vector<KernelPart>& parts, std::int64_t chunk,
                                const at::Tensor& factors,
-                               const std::function<void(std::int64_t)>& after_chunk) {
+                               const std::function<void(const at::Tensor& logits)>& after_chunk) {
   std::vector<StoredPart> stored;
   for (const KernelPart& part : parts) stored.push_back(empty_part(part, examples, end - begin));
   for (std::int64_t first = begin; first < end; first += chunk) {
     const std::int64_t count = std::min(chunk, end - first);
-    Chunk(examples, first, count, first - begin, factors).store(parts, stored);
-    if (after_chunk) after_chunk(count);
+    Chunk one(examples, first, count, first - begin, factors);
+    one.store(parts, stored);
+    if (after_chunk) after_chunk(one.logits());
   }
   return stored;
 }

@@ -35,12 +35,12 @@ struct StoredPart {
 
 // Gathers examples [begin, end) for `parts`, `chunk` at a time. `factors`: if defined, the column
 // factors (√Σ) in the order of the flat vector, applied to everything that is stored as rows.
-// `after_chunk(n)` is called after each chunk. Throws Error that names the layer and the example if
-// a gradient is not finite.
+// `after_chunk` is called after each chunk with its logits (n×c). Throws Error that names the layer
+// and the example if a gradient is not finite.
 std::vector<StoredPart> gather(const Examples& examples, std::int64_t begin, std::int64_t end,
                                const std::vector<KernelPart>& parts, std::int64_t chunk,
                                const at::Tensor& factors,
-                               const std::function<void(std::int64_t)>& after_chunk);
+                               const std::function<void(const at::Tensor& logits)>& after_chunk);
 
 // Factors of one entry or block of columns, taken from the flat vector.
 at::Tensor layer_factors(const Layer& layer, const WeightLayout& layout, const at::Tensor& flat);

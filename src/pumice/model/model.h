@@ -25,7 +25,7 @@ class Model {
   virtual std::vector<NamedTensor> buffers() const = 0;
   // inputs N×C×H×W → logits N×c, in evaluation mode: batch norm uses its stored statistics, so that
   // examples do not depend on each other. Differentiable with respect to weights.flat and inputs,
-  // in the precision of weights.flat.
+  // in the precision of weights.flat. May be called by several threads at once.
   virtual at::Tensor logits(const Weights& weights, const at::Tensor& inputs) const = 0;
   // Writes weights, buffers and metadata in the model's own format, atomically.
   virtual void save(const std::filesystem::path& path, const Weights& weights,

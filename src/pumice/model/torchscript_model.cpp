@@ -4,6 +4,7 @@
 #include <torch/script.h>
 
 #include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -44,16 +45,13 @@ struct TorchScriptModel::Implementation {
   std::vector<std::vector<Slot>> slots;                  // by entry of the layout
   std::vector<at::Tensor> own_tensors;                   // the values from the file
   std::vector<std::pair<Slot, at::Tensor>> own_buffers;  // floating-point ones
+  std::mutex parameters;                                 // of the module, while it runs
 };
 
 TorchScriptModel::TorchScriptModel() : implementation_(std::make_unique<Implementation>()) {}
 TorchScriptModel::~TorchScriptModel() = default;
 
 std::unique_ptr<TorchScriptModel> TorchScriptModel::load(const std::filesystem::path& path) {
-  // The profiling executor would fuse and specialise the graph after the first calls: results would
-  // depend on how often the model has run, and gradients could not be followed layer by layer.
-  torch::jit::setGraphExecutorOptimize(false);
-
   const std::string file = path.string();
   read_file(path);  // a missing file gets our own sentence
   std::unique_ptr<TorchScriptModel> model(new TorchScriptModel());
@@ -124,6 +122,11 @@ std::vector<NamedTensor> TorchScriptModel::buffers() const {
 
 at::Tensor TorchScriptModel::logits(const Weights& weights, const at::Tensor& inputs) const {
   Implementation& self = *implementation_;
+  // The profiling executor would fuse and specialise the graph after the first calls: results would
+  // depend on how often the model has run, and gradients could not be followed layer by layer. The
+  // switch belongs to the thread.
+  const torch::jit::GraphOptimizerEnabledGuard as_written(false);
+  const std::lock_guard one_at_a_time(self.parameters);
   const auto put = [&](const std::vector<at::Tensor>& tensors) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       for (Slot& slot : self.slots[i]) slot.owner.setattr(slot.attribute, tensors[i]);
