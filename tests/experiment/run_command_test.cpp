@@ -13,6 +13,7 @@
 #include "command.h"
 #include "pumice/core/error.h"
 #include "pumice/core/folder_lock.h"
+#include "pumice/record/joined_experiments.h"
 #include "pumice/record/record.h"
 #include "temporary_folder.h"
 
@@ -216,6 +217,23 @@ TEST(RunCommandFull, TheRecordHoldsWhatThePageSays) {
   EXPECT_TRUE(run.at("projection").at("clouds").contains("consistent"));
   EXPECT_FALSE(run.at("projection").at("clouds").contains("ntk"));  // it has no noise
   EXPECT_FALSE(content.at("runs").at(1).contains("landscape"));     // one run is drawn
+  // Its seeds run apart, joined, are the whole.
+  std::optional<Record> together;
+  for (const char* seed : {"2", "1"}) {
+    const CommandResult apart =
+        run_command(tool(folder / "tiny.toml", folder / "out") + " --seeds " + seed);
+    ASSERT_EQ(apart.exit_code, 0) << apart.error;
+    const Record one = read_record(folder / "out" / "record.json");
+    EXPECT_EQ(one.content.at("runs").size(), 1U);
+    together = together ? joined(*together, one) : one;
+  }
+  ASSERT_TRUE(together);
+  EXPECT_EQ(together->content.at("runs"), content.at("runs"));
+  const CommandResult unknown =
+      run_command(tool(folder / "tiny.toml", folder / "out") + " --seeds 7");
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_EQ(unknown.error, text("pumice: ", (folder / "tiny.toml").string(),
+                                ": has no seed 7, must be of its seeds 1, 2\n"));
   // No id of a cohort anywhere.
   EXPECT_EQ(content.dump().find("train/0"), std::string::npos);
 }

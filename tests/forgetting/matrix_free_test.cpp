@@ -57,7 +57,7 @@ TEST(MatrixFree, BothSolversGiveTheSameShift) {
             EXPECT_EQ(*result.summary.solver, solver_name(solver));
             if (solver == Solver::matrix_free) {
               EXPECT_EQ(*result.summary.preconditioner, preconditioner);
-              EXPECT_LE(*result.summary.error_bound, 1e-3);
+              EXPECT_LE(*result.summary.error_bound, 0.03);
               EXPECT_GT(*result.summary.error_bound, 0);
             }
             return (result.weights.flat - request.weights.flat).to(at::kDouble);
@@ -95,12 +95,21 @@ TEST(MatrixFree, TheEstimateFromTheKernelCountsTheIterationsOfTheSolve) {
       ASSERT_EQ(problem.sample_size(), 24);
       const auto solved = problem.wlin(everything(24), model);
       const IterationEstimate estimate =
-          estimate_iterations(problem.sampled(model, 0), 24, preconditioner);
+          estimate_iterations(problem.sampled(model, {}), 24, preconditioner);
       EXPECT_NEAR(estimate.expected, static_cast<double>(*solved.report.iterations), 1.5);
       const IterationEstimate more =
-          estimate_iterations(problem.sampled(model, 0), 24000, preconditioner);
+          estimate_iterations(problem.sampled(model, {}), 24000, preconditioner);
       EXPECT_LE(more.low, more.expected);
       EXPECT_LE(more.expected, more.high);
+      // Both solves of a shift, with what they have to go on to.
+      const auto direction = problem.direction({20, 21, 22, 23}, everything(20), model);
+      double both = 0;
+      for (const bool second : {false, true}) {
+        both += estimate_iterations(problem.sampled(model, {.cohort = 4, .second = second}), 24,
+                                    preconditioner)
+                    .expected;
+      }
+      EXPECT_NEAR(both, static_cast<double>(*direction.report.iterations), 0.35 * both);
     }
   }
 }

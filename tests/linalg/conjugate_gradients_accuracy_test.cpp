@@ -112,6 +112,71 @@ TEST(ConjugateGradients, TheErrorBoundBoundsTheError) {
   }
 }
 
+// A diagonal matrix with a preconditioner that knows it up to a factor between 1 and 1/ν.
+TEST(ConjugateGradients, TheErrorBoundBoundsThePreconditionedErrorAndIsNearIt) {
+  const double ridge = 1e-2, smallest = 0.1;
+  const DenseOperator dense(ill_conditioned(60, 6));
+  const ShiftedOperator shifted(dense, ridge);
+  const at::Tensor matrix = to_dense(shifted), b = random_vector(60);
+  const at::Tensor exact = at::linalg_solve(matrix, b);
+  // M = A^(−1/2) D A^(−1/2), D between ν and 20: MA has the eigenvalues of D.
+  const auto [values, vectors] = at::linalg_eigh(matrix);
+  const at::Tensor half = vectors.mm(values.rsqrt().diag()).mm(vectors.t());
+  const at::Tensor spread = at::linspace(smallest, 20, 60, at::kDouble);
+  const DenseOperator inverse(half.mm(spread.diag()).mm(half));
+  double nearest = 1e9;
+  for (std::int64_t iterations = 2; iterations <= 20; iterations += 3) {
+    ConjugateGradientsOptions options{.relative_tolerance = std::nullopt,
+                                      .error_tolerance = 0.999,
+                                      .smallest_eigenvalue = ridge,
+                                      .smallest_preconditioned_eigenvalue = smallest,
+                                      .preconditioner = &inverse};
+    // Told at each step; the tolerance is met by halves.
+    options.go_on_to = [&](const at::Tensor& x, const ConjugateGradientsError& so_far) {
+      const double error = energy_norm(matrix, x - exact);
+      EXPECT_LE(error, so_far.bound * (1 + 1e-9));
+      nearest = std::min(nearest, so_far.bound / error);
+      return std::optional<double>(so_far.relative / static_cast<double>(iterations));
+    };
+    const auto [solution, summary] = conjugate_gradients(shifted, b, options);
+    EXPECT_TRUE(summary.converged());
+    EXPECT_LE(energy_norm(matrix, solution - exact), *summary.columns[0].error_bound * (1 + 1e-9));
+  }
+  EXPECT_LT(nearest, 2);
+}
+
+TEST(ConjugateGradients, GoOnToWhatIsNeededWithoutStartingAnew) {
+  const double ridge = 1e-2;
+  const DenseOperator dense(ill_conditioned(60, 6));
+  const ShiftedOperator shifted(dense, ridge);
+  const at::Tensor b = random_vector(60);
+  const ConjugateGradientsOptions at_once{
+      .relative_tolerance = std::nullopt, .error_tolerance = 1e-6, .smallest_eigenvalue = ridge};
+  ConjugateGradientsOptions later = at_once;
+  later.error_tolerance = 0.1;
+  int asked = 0;
+  later.go_on_to = [&](const at::Tensor& x, const ConjugateGradientsError& so_far) {
+    EXPECT_EQ(x.numel(), 60);
+    EXPECT_LE(so_far.relative, asked == 0 ? 0.1 : 1e-6);
+    ++asked;
+    return std::optional<double>(1e-6);
+  };
+  const auto once = conjugate_gradients(shifted, b, at_once);
+  const auto twice = conjugate_gradients(shifted, b, later);
+  EXPECT_EQ(asked, 2);
+  EXPECT_TRUE(twice.summary.converged());
+  EXPECT_EQ(twice.summary.iterations, once.summary.iterations);
+  EXPECT_LE(*twice.summary.columns[0].relative_error_bound, 1e-6);
+
+  // More digits than the numbers have: what was reached is taken.
+  later.go_on_to = [](const at::Tensor&, const ConjugateGradientsError&) {
+    return std::optional<double>(1e-30);
+  };
+  const auto in_vain = conjugate_gradients(shifted, b, later);
+  EXPECT_TRUE(in_vain.summary.converged());
+  EXPECT_LE(*in_vain.summary.columns[0].relative_error_bound, 0.1);
+}
+
 TEST(ConjugateGradients, StopAtTheErrorThatWasAskedFor) {
   const double ridge = 1e-2;
   const DenseOperator dense(ill_conditioned(60, 6));

@@ -115,7 +115,8 @@ void add_method_options(CLI::App& command, ForgetFlags& flags) {
       ->check(CLI::IsMember({"auto", "dense", "matrix-free"}))
       ->group(group);
   command
-      .add_option("--tolerance", flags.tolerance, "matrix-free: bound of the relative error (1e-3)")
+      .add_option("--tolerance", flags.tolerance,
+                  "matrix-free: bound of the relative error (default: what the shift needs)")
       ->type_name("T")
       ->group(group);
   command

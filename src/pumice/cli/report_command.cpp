@@ -50,7 +50,7 @@ WrittenReport write_report(const std::vector<files::path>& records, const files:
   const report::ReportSources sources = report::read_sources(records);
   WrittenReport written{.view = report::report_view(sources.records),
                         .skipped = sources.skipped,
-                        .records = sources.records.size()};
+                        .records = sources.files};
   const std::string page =
       report::page(written.view, text("pumice ", version(), ", revision ", revision()));
   write_file_atomically(out, page);

@@ -20,6 +20,7 @@ using Json = nlohmann::json;
 
 struct RunFlags {
   std::string protocol, out, key;
+  std::vector<std::uint64_t> seeds;
   bool dry_run = false, quiet = false, json = false;
   std::optional<int> threads;
 };
@@ -56,17 +57,25 @@ void print_steps(const Experiment& experiment, bool as_json) {
       steps.size(), duration_text(left).c_str(), bytes_text(bytes).c_str());
 }
 
+Protocol chosen_protocol(const ExperimentCall& call) {
+  const Protocol protocol = read_protocol(call.protocol);
+  return call.seeds.empty() ? protocol : with_seeds(protocol, call.seeds);
+}
+
 void run_run(const RunFlags& flags) {
   set_threads(flags.threads.value_or(available_cores()));
+  std::string seeds = flags.seeds.empty() ? "" : " --seeds";
+  for (const std::uint64_t seed : flags.seeds) seeds += text(" ", seed);
   ExperimentCall call{.protocol = flags.protocol,
                       .out = flags.out,
                       .key = flags.key,
-                      .command = "pumice run " + flags.protocol,
+                      .command = "pumice run " + flags.protocol + seeds,
+                      .seeds = flags.seeds,
                       .quiet = flags.quiet || flags.json};
   if (flags.dry_run) {
-    print_steps(Experiment(read_protocol(flags.protocol), flags.out,
-                           flags.threads.value_or(available_cores())),
-                flags.json);
+    print_steps(
+        Experiment(chosen_protocol(call), flags.out, flags.threads.value_or(available_cores())),
+        flags.json);
     return;
   }
   const FinishedExperiment finished = run_experiment(call);
@@ -80,7 +89,7 @@ void run_run(const RunFlags& flags) {
 }  // namespace
 
 FinishedExperiment run_experiment(const ExperimentCall& call) {
-  Experiment experiment(read_protocol(call.protocol), call.out, at::get_num_threads());
+  Experiment experiment(chosen_protocol(call), call.out, at::get_num_threads());
   const Experiment::Summary summary =
       experiment.run(call.quiet ? ProgressMode::quiet : ProgressMode::automatic);
   const files::path out = call.out;
@@ -126,6 +135,10 @@ void add_run_command(CLI::App& app) {
                    "Key of the cohorts' digests in the record (default: DIR/record.key, made if "
                    "missing)")
       ->type_name("FILE");
+  command
+      ->add_option("--seeds", flags->seeds,
+                   "Only these of the protocol's seeds; 'pumice report' joins their records")
+      ->type_name("SEED…");
   command->add_flag("--dry-run", flags->dry_run,
                     "Only list the steps: which are done, how long the others will take");
   command->add_option("--threads", flags->threads, "Cores to use (default: all)")

@@ -1,6 +1,7 @@
 // Executing a protocol: what pumice run and pumice demo share.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,7 +13,8 @@ namespace pumice::cli {
 
 struct ExperimentCall {
   std::string protocol, out, key;
-  std::string command;  // for the record
+  std::string command;                    // for the record
+  std::vector<std::uint64_t> seeds = {};  // of the protocol's; none: all
   bool quiet = false;
 };
 

@@ -261,4 +261,23 @@ Protocol read_protocol(const std::filesystem::path& file) {
   return parse_protocol(read_file(file), file);
 }
 
+Protocol with_seeds(Protocol protocol, const std::vector<std::uint64_t>& seeds) {
+  for (const std::uint64_t seed : seeds) {
+    if (std::find(protocol.seeds.begin(), protocol.seeds.end(), seed) == protocol.seeds.end()) {
+      std::string known;
+      for (const std::uint64_t each : protocol.seeds)
+        known += text(known.empty() ? "" : ", ", each);
+      fail(protocol.file.string(), ": has no seed ", seed, ", must be of its seeds ", known);
+    }
+  }
+  const bool with_first =
+      std::find(seeds.begin(), seeds.end(), protocol.seeds.front()) != seeds.end();
+  protocol.figures.landscape = protocol.figures.landscape && with_first;
+  protocol.figures.projection = protocol.figures.projection && with_first;
+  std::erase_if(protocol.seeds, [&](std::uint64_t seed) {
+    return std::find(seeds.begin(), seeds.end(), seed) == seeds.end();
+  });
+  return protocol;
+}
+
 }  // namespace pumice

@@ -73,8 +73,10 @@ struct ForgettingSummary {
   std::optional<NoiseSummary> noise = {};
 
   double seconds = 0;
-  double epoch_equivalents = 0;  // FLOPs as multiples of one training epoch on D
-  bool shared_kernel = false;    // a kernel computed for an earlier method was used
+  // FLOPs as multiples of one training epoch on D, as if nothing had been computed before for
+  // another method; a kernel by its cheapest plan.
+  double epoch_equivalents = 0;
+  bool shared_kernel = false;  // a kernel computed for an earlier method was used
 
   std::string brief() const;  // one line
   std::string full() const;   // a line for each number, with what it means

@@ -98,29 +98,47 @@ void LinearProblem::count_passes(double forward_passes, std::size_t examples) co
   flops_ += forward_passes * stream_.network().forward_flops() * static_cast<double>(examples);
 }
 
+void LinearProblem::begin_count() const {
+  flops_ = 0;
+  counted_.clear();
+}
+
+void LinearProblem::count_once(Shared part, double flops) const {
+  if (counted_.insert(part).second) flops_ += flops;
+}
+
+KernelProblem LinearProblem::kernel_problem(std::int64_t examples) const {
+  return {.left_examples = examples,
+          .right_examples = examples,
+          .symmetric = true,
+          .seeds = classes(),
+          .type = stream_.network().weights().flat.scalar_type()};
+}
+
+double LinearProblem::kernel_flops(std::int64_t examples) const {
+  return fewest_flops(stream_.network().layers(), kernel_problem(examples));
+}
+
 void LinearProblem::report(const std::string& what, double share) const {
   *told_ = {what, share};
   if (options_.progress) options_.progress(what, share);
 }
 
 const at::Tensor& LinearProblem::logits() const {
-  if (!logits_.defined()) {
-    logits_ = stream_.logits(all_of(examples()));
-    flops_ += epoch_flops() / 3;
-  }
+  if (!logits_.defined()) logits_ = stream_.logits(all_of(examples()));
+  count_once(Shared::logits, epoch_flops() / 3);
   return logits_;
 }
 
 const at::Tensor& LinearProblem::residual() const {
-  if (!residual_.defined()) residual_ = residuals(logits(), labels_, loss_);
+  const at::Tensor& logits = this->logits();  // asked for each time: it is counted
+  if (!residual_.defined()) residual_ = residuals(logits, labels_, loss_);
   return residual_;
 }
 
 const at::Tensor& LinearProblem::displaced() const {
-  if (!displaced_.defined()) {
-    displaced_ = stream_.jvp(all_of(examples()), displacement_);
-    flops_ += epoch_flops();
-  }
+  if (!displaced_.defined()) displaced_ = stream_.jvp(all_of(examples()), displacement_);
+  count_once(Shared::displaced, epoch_flops());
   return displaced_;
 }
 
@@ -129,20 +147,16 @@ const Kernel& LinearProblem::kernel() const {
     KernelOptions options;
     options.memory = memory();
     options.progress = [this](double share) { report("kernel", share); };
-    at::Tensor flops;
     if (options_.shard.count > 1) {
       if (!options_.gather_tiles) {
         fail("kernel: one of ", options_.shard.count, " processes, must have a way to gather it");
       }
       kernel_ = tiled_kernel(stream_, options_.shard, options_.gather_tiles, options);
-      flops = at::tensor({kernel_->summary.flops()}, at::kDouble);
-      options_.sum_over_processes(flops);
     } else {
       kernel_ = linearization().kernel(options);
-      flops = at::tensor({kernel_->summary.flops()}, at::kDouble);
     }
-    flops_ += flops.item<double>();
   }
+  count_once(Shared::kernel, kernel_flops(examples()));
   return *kernel_;
 }
 

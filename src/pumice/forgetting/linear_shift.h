@@ -24,10 +24,10 @@ class LinearShift {
         problem_(problem),
         result_{.weights = {task.weights.layout, {}}, .summary = {}},
         clock_(task, result_.summary),
-        flops_before_(problem.flops()),
         difference_(shape.difference),
         model_(linear_model(task, options, shape)) {
     ForgettingSummary& summary = result_.summary;
+    problem.begin_count();
     if (model_.solver == Solver::automatic) choose();
     summary.shared_kernel = problem.has_kernel();
     summary.ridge = model_.decay;
@@ -51,8 +51,7 @@ class LinearShift {
   }
 
   ShiftResult finish() {
-    clock_.finish(result_.weights.flat,
-                  (problem_.flops() - flops_before_) / problem_.epoch_flops());
+    clock_.finish(result_.weights.flat, problem_.flops() / problem_.epoch_flops());
     return result_;
   }
 
@@ -76,7 +75,6 @@ class LinearShift {
   const LinearProblem& problem_;
   ShiftResult result_;
   SummaryClock clock_;
-  double flops_before_;
   bool difference_;
   LinearModel model_;
 };

@@ -35,6 +35,19 @@ bool is_exact(const Layer& layer, Contraction contraction, bool scaled) {
   return contraction != Contraction::linear_tail || layer.pooled_linearly;
 }
 
+// Forming rows included, where the contraction needs them.
+double layer_flops(const Layer& layer, Contraction contraction, const KernelProblem& problem) {
+  const double flops = contraction_flops(layer, contraction, pairs_of(problem), problem.seeds);
+  return contraction == Contraction::explicit_rows
+             ? flops + row_flops(layer, examples_of(problem), problem.seeds)
+             : flops;
+}
+
+double block_flops(const ColumnBlock& block, const KernelProblem& problem) {
+  const auto seeds = static_cast<double>(problem.seeds);
+  return 2 * pairs_of(problem) * seeds * seeds * static_cast<double>(block.columns);
+}
+
 KernelPart layer_part(const Layer& layer, std::size_t position, const KernelProblem& problem,
                       std::optional<Contraction> forced, const MachineRates& rates) {
   const double pairs = pairs_of(problem);
@@ -65,10 +78,7 @@ KernelPart layer_part(const Layer& layer, std::size_t position, const KernelProb
     part.storage = Storage::signals;
     part.bytes_per_example = as_signals;
   }
-  part.flops = contraction_flops(layer, part.contraction, pairs, problem.seeds);
-  if (part.contraction == Contraction::explicit_rows) {
-    part.flops += row_flops(layer, examples, problem.seeds);
-  }
+  part.flops = layer_flops(layer, part.contraction, problem);
   part.forecast = forecast_seconds(layer, part.contraction, pairs, examples, problem.seeds, rates);
   return part;
 }
@@ -79,8 +89,7 @@ KernelPart block_part(KernelPart::Kind kind, const ColumnBlock& block, const Ker
   part.kind = kind;
   part.bytes_per_example =
       problem.seeds * block.columns * static_cast<std::int64_t>(c10::elementSize(problem.type));
-  const auto seeds = static_cast<double>(problem.seeds);
-  part.flops = 2 * pairs_of(problem) * seeds * seeds * static_cast<double>(block.columns);
+  part.flops = block_flops(block, problem);
   part.forecast = part.flops / rates.symmetric;
   return part;
 }
@@ -253,6 +262,21 @@ KernelPlan plan_kernel(const LayerTable& table, const KernelProblem& problem, st
          " rows needs at least ", bytes_text(static_cast<double>(packing.minimum())));
   }
   return *best;
+}
+
+double fewest_flops(const LayerTable& table, const KernelProblem& problem) {
+  double flops = block_flops(table.vectors, problem) + block_flops(table.slow, problem) +
+                 examples_of(problem) * passing_flops(table, problem.seeds, table.layers.size());
+  for (const Layer& layer : table.layers) {
+    double fewest = layer_flops(layer, Contraction::explicit_rows, problem);
+    for (const Contraction other :
+         {Contraction::hadamard, Contraction::class_sharing, Contraction::linear_tail}) {
+      if (!is_exact(layer, other, problem.scaled)) continue;
+      fewest = std::min(fewest, layer_flops(layer, other, problem));
+    }
+    flops += fewest;
+  }
+  return flops;
 }
 
 std::int64_t passing_bytes(const LayerTable& table, std::int64_t seeds, std::int64_t scalar_size) {

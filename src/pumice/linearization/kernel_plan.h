@@ -67,6 +67,10 @@ KernelPlan plan_kernel(const LayerTable& table, const KernelProblem& problem, st
                        std::optional<Contraction> forced, std::optional<std::int64_t> chunk,
                        const MachineRates& rates);
 
+// FLOPs of the plan that needs the fewest: every layer by its cheapest contraction, signals
+// computed once. What was spent depends on the memory and on measured speeds, this does not.
+double fewest_flops(const LayerTable& table, const KernelProblem& problem);
+
 // Bytes of one example while it goes through the network forwards and backwards: an estimate, from
 // what the layers read and write.
 std::int64_t passing_bytes(const LayerTable& table, std::int64_t seeds, std::int64_t scalar_size);

@@ -4,6 +4,7 @@
 
 #include "pumice/core/atomic_file.h"
 #include "pumice/core/error.h"
+#include "pumice/record/joined_experiments.h"
 
 namespace pumice::report {
 namespace {
@@ -24,6 +25,24 @@ bool means_to_be_a_record(const files::path& path) {
   return read_file(path).find("\"pumice_record\"") != std::string::npos;
 }
 
+// Takes the place of the experiment that it continues, or a place of its own.
+void add_source(ReportSource source, ReportSources& sources) {
+  ++sources.files;
+  for (ReportSource& each : sources.records) {
+    try {
+      if (std::optional<Record> both = joined(each.record, source.record)) {
+        each = {.file = each.file + ", " + source.file, .record = std::move(*both)};
+        return;
+      }
+    } catch (const nlohmann::json::exception& error) {
+      fail(source.file, ": is not as docs/records.md says, ", error.what());
+    } catch (const Error& error) {
+      fail(source.file, ": ", error.what());
+    }
+  }
+  sources.records.push_back(std::move(source));
+}
+
 void read_folder(const files::path& folder, ReportSources& sources) {
   std::vector<files::path> found;
   for (const files::directory_entry& entry : files::directory_iterator(folder)) {
@@ -32,15 +51,16 @@ void read_folder(const files::path& folder, ReportSources& sources) {
     }
   }
   std::sort(found.begin(), found.end());
-  const std::size_t before = sources.records.size();
+  bool found_some = false;
   for (const files::path& path : found) {
     if (means_to_be_a_record(path)) {
-      sources.records.push_back(read_source(path));
+      add_source(read_source(path), sources);
+      found_some = true;
     } else {
       sources.skipped.push_back(path.filename().string());
     }
   }
-  if (sources.records.size() == before) {
+  if (!found_some) {
     fail(folder.string(), ": has no record (*.json written by pumice) in it");
   }
 }
@@ -53,7 +73,7 @@ ReportSources read_sources(const std::vector<files::path>& paths) {
     if (files::is_directory(path)) {
       read_folder(path, sources);
     } else {
-      sources.records.push_back(read_source(path));
+      add_source(read_source(path), sources);
     }
   }
   return sources;

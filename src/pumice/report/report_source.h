@@ -10,17 +10,20 @@
 namespace pumice::report {
 
 struct ReportSource {
-  std::string file;  // its name, without folders: they may say more than the reader should know
+  // Its name, without folders: they may say more than the reader should know. Several if joined.
+  std::string file;
   Record record;
 };
 
 struct ReportSources {
   std::vector<ReportSource> records;  // in the order given; those of a folder by name
+  std::size_t files = 0;              // that they came from
   std::vector<std::string> skipped;   // *.json of a folder that are no records
 };
 
 // Files, and folders of which every *.json record is taken (not those of folders inside). Throws
 // Error for a file that is no record or of an unknown kind, a damaged record, a folder without any.
+// Experiments of one protocol with different seeds become one (joined_experiments.h).
 ReportSources read_sources(const std::vector<std::filesystem::path>& paths);
 
 }  // namespace pumice::report
