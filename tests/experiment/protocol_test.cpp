@@ -176,7 +176,7 @@ TEST(Protocol, TheShippedOnesAreReadable) {
     EXPECT_EQ(protocol.cohort_size, file.path().stem() == "demo" ? 15 : 25) << file.path();
     ++count;
   }
-  EXPECT_EQ(count, 7);
+  EXPECT_EQ(count, 8);
 }
 
 }  // namespace

@@ -70,18 +70,22 @@ std::string RunContext::title() const {
   return text("seed ", data_.seed, protocol().cohorts > 1 ? text(", cohort ", cohort_) : "");
 }
 
+bool RunContext::paths_are_drawn() const {
+  return protocol().figures.projection && data_.seed == protocol().seeds.front();
+}
+
 RunContext::TrainingPlan RunContext::original_plan() const {
   return {.title = "train on all examples",
           .recipe = recipe_,
           .with_cohort = true,
-          .keep_epochs = protocol().figures.projection};
+          .keep_epochs = paths_are_drawn()};
 }
 
 RunContext::TrainingPlan RunContext::reference_plan(std::int64_t index) const {
   return {.title = text("retrain without the cohort, ", index + 1, " of ", protocol().references),
           .recipe = reference_recipe(recipe_, index),
           .with_cohort = false,
-          .keep_epochs = protocol().figures.projection && index == 0};
+          .keep_epochs = paths_are_drawn() && index == 0};
 }
 
 RunContext::TrainingPlan RunContext::retrain_plan() const {

@@ -73,6 +73,7 @@ class RunContext {
   void release();  // gives everything back that was read or computed
 
  private:
+  bool paths_are_drawn() const;  // of this seed's trainings: their epochs are kept
   AuditedModel noisy(const Weights& weights, const NoiseOptions& noise);
 
   const ExperimentSetup& setup_;

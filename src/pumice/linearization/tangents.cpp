@@ -5,7 +5,6 @@
 #include <torch/csrc/autograd/forward_grad.h>
 
 #include <iterator>
-#include <optional>
 
 #include "pumice/linearization/workers.h"
 
@@ -107,12 +106,13 @@ at::Tensor input_gradient(const Model& model, const Weights& weights, const at::
   at::AutoGradMode with_gradient(true);
   const at::Tensor leaf = inputs.detach().clone().requires_grad_();
   const at::Tensor typed = direction.to(weights.flat.scalar_type());
-  std::optional<TangentLevel> level;
-  if (mode == TangentMode::forward) level.emplace();
-  const LogitsAndTangent both =
-      mode == TangentMode::forward
-          ? by_forward_mode(model, weights, typed, leaf, *level)
-          : by_double_backward(model, weights, typed, leaf, /*keep_graph=*/true);
+  LogitsAndTangent both;
+  if (mode == TangentMode::forward) {
+    const TangentLevel level;  // closed before the way back, which would be differentiated as well
+    both = by_forward_mode(model, weights, typed, leaf, level);
+  } else {
+    both = by_double_backward(model, weights, typed, leaf, /*keep_graph=*/true);
+  }
   const at::Tensor sum = both.logits + both.tangent;
   return torch::autograd::grad({sum}, {leaf}, {cotangents.to(sum.scalar_type())})[0];
 }
