@@ -163,10 +163,13 @@ TEST(MatrixFree, FourProcessesGiveTheShiftOfOne) {
 TEST(MatrixFree, AKilledSolveGoesOnFromItsLastIterate) {
   const SmallRequest request = curved_request({0, 3, 7, 11});
   KeptIterates whole, store;
-  const auto expected = streamed_problem(request, {.relative_tolerance = 1e-10, .iterates = &whole})
-                            .direction(request.split.cohort, request.split.retain, softmax_model);
+  const auto expected =
+      streamed_problem(request,
+                       {.relative_tolerance = 1e-10, .preconditioner = 0, .iterates = &whole})
+          .direction(request.split.cohort, request.split.retain, softmax_model);
   store.give_up_after = whole.saves - 3;
-  const LinearProblemOptions options{.relative_tolerance = 1e-10, .iterates = &store};
+  const LinearProblemOptions options{
+      .relative_tolerance = 1e-10, .preconditioner = 0, .iterates = &store};
   EXPECT_EQ(refusal([&] {
               streamed_problem(request, options)
                   .direction(request.split.cohort, request.split.retain, softmax_model);

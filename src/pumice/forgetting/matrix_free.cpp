@@ -57,8 +57,8 @@ std::int64_t LinearProblem::largest_preconditioner() const {
   if (options_.preconditioner) return std::min(*options_.preconditioner, examples());
   std::int64_t most = std::min(examples() / 5, preconditioner_rows / classes());
   const double room = preconditioner_share_of_memory * static_cast<double>(memory());
-  while (most > sample_size() / 4 && static_cast<double>(sample_bytes(most)) > room) most /= 2;
-  return std::max(most, sample_size() / 4);
+  while (most > sample_size() && static_cast<double>(sample_bytes(most)) > room) most /= 2;
+  return std::max(most, sample_size());  // whose kernel is there anyway
 }
 
 std::int64_t LinearProblem::fixed_bytes() const {

@@ -5,7 +5,7 @@
 namespace pumice {
 namespace {
 
-constexpr double largest_right_side_error = 0.002;
+constexpr double largest_right_side_error = 0.0004;
 constexpr double largest_distance = 0.01;
 
 // The relative error at which the bound is `size`.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iomanip>
 #include <limits>
+#include <set>
 
 #include "pumice/core/error.h"
 #include "pumice/linalg/column_dots.h"
@@ -274,10 +275,10 @@ class Solve {
     solution_.index_copy_(1, as_tensor(columns_at(leaving)),
                           x_.index_select(1, as_tensor(leaving)));
     for (const std::int64_t i : leaving) {
-      // What has met its tolerances once has converged, however far it was to go on.
-      summary_.columns[active_[i].column].termination =
-          active_[i].goals > 0 && termination != Termination::stopped ? Termination::converged
-                                                                      : termination;
+      summary_.columns[active_[i].column].termination = termination;
+      if (active_[i].goals > 0 && termination != Termination::stopped) {
+        met_before_.insert(active_[i].column);
+      }
       summary_.columns[active_[i].column].iterations = iteration_;
     }
     std::vector<Active> rest;
@@ -304,9 +305,17 @@ class Solve {
     const std::vector<double> energies =
         dots_of(x, b_.index_select(1, as_tensor(columns)) - residual);
     for (std::size_t j = 0; j < columns.size(); ++j) {
-      Active active{.column = columns[j], .error_tolerance = options_.error_tolerance.value_or(0)};
-      record(columns[j], norms[j], error_of(active, norms[j], energies[j]));
-      if (meets_tolerances(active, norms[j], energies[j])) {
+      const Active active{.column = columns[j],
+                          .error_tolerance = options_.error_tolerance.value_or(0)};
+      ConjugateGradientsError error = error_of(active, norms[j], energies[j]);
+      // What has met its tolerances once has converged, however far it was to go on.
+      const bool met = met_before_.contains(columns[j]);
+      if (const Column& before = summary_.columns[columns[j]]; met && before.error_bound) {
+        error = {.bound = std::min(error.bound, *before.error_bound),
+                 .relative = std::min(error.relative, *before.relative_error_bound)};
+      }
+      record(columns[j], norms[j], error);
+      if (met || meets_tolerances(active, norms[j], energies[j])) {
         summary_.columns[columns[j]].termination = Termination::converged;
         summary_.columns[columns[j]].explanation.clear();
       }
@@ -418,6 +427,7 @@ class Solve {
   ConjugateGradientsSummary summary_;
   std::int64_t iteration_ = 0;
   double residual_estimate_ = 0;
+  std::set<std::int64_t> met_before_;  // columns that met their tolerances and were to go on
 
   std::vector<Active> active_;
   at::Tensor x_, r_, p_, z_;  // a column for each of active_, in its order; z_ if there is an M
