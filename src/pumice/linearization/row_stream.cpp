@@ -8,8 +8,8 @@
 
 #include "pumice/core/error.h"
 #include "pumice/core/memory.h"
+#include "pumice/linalg/blas.h"
 #include "pumice/linearization/class_products.h"
-#include "pumice/linearization/workers.h"
 
 namespace pumice {
 namespace {
@@ -45,6 +45,12 @@ std::int64_t bytes_each(const Examples& examples) {
   }
   values += 2 * seeds * widest;
   return passing_bytes(examples.table, seeds, size) + values * size;
+}
+
+// Each thread takes its own examples through all layers: nobody waits at the end of every small
+// operation. Only if it has two at a time, since LibTorch's convolutions of one image are slow.
+std::int64_t workers_for(std::int64_t examples) {
+  return std::clamp<std::int64_t>(examples / 2, 1, at::get_num_threads());
 }
 
 // Examples [begin, end) in chunks.
@@ -132,14 +138,21 @@ void stream_rows(
       options.progress(static_cast<double>(done) / static_cast<double>(examples.count()));
     }
   };
-  for_each_worker(examples.count(), workers, [&](const WorkerShare& own) {
+  const auto work = [&](std::int64_t worker) {
+    const std::int64_t begin = examples.count() * worker / workers;
+    const std::int64_t end = examples.count() * (worker + 1) / workers;
     stream_range(
-        examples, own.begin, own.end, affordable / workers,
+        examples, begin, end, affordable / workers,
         [&](RowPanel& panel) {
-          panel.worker = own.worker;
+          panel.worker = worker;
           visit(panel);
         },
         after_chunk);
+  };
+  if (workers == 1) return work(0);
+  SerialBlas serial;
+  at::parallel_for(0, workers, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t worker = begin; worker < end; ++worker) work(worker);
   });
 }
 

@@ -4,10 +4,6 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/forward_grad.h>
 
-#include <iterator>
-
-#include "pumice/linearization/workers.h"
-
 namespace pumice {
 namespace {
 
@@ -45,32 +41,13 @@ LogitsAndTangent by_double_backward(const Model& model, const Weights& weights,
 // In the caller's gradient mode: with gradients on, both can be differentiated by whichever of
 // inputs and weights requires it.
 LogitsAndTangent by_forward_mode(const Model& model, const Weights& weights,
-                                 const at::Tensor& direction, const at::Tensor& inputs,
-                                 const TangentLevel& level) {
+                                 const at::Tensor& direction, const at::Tensor& inputs) {
+  const TangentLevel level;
   const Weights dual{weights.layout, at::_make_dual(weights.flat, direction, level.index())};
   const at::Tensor logits = model.logits(dual, inputs);
   const auto [value, change] = at::_unpack_dual(logits, level.index());
   // A copy: the tangent's memory goes with the level.
   return {value, change.defined() ? change.clone() : at::zeros_like(value)};
-}
-
-// p values, with respect to `flat`; zeros if the logits do not depend on it.
-at::Tensor gradient_of(const at::Tensor& logits, const at::Tensor& cotangents,
-                       const at::Tensor& flat) {
-  if (!logits.requires_grad()) return at::zeros_like(flat);
-  return torch::autograd::grad({logits}, {flat}, {cotangents.to(logits.scalar_type())})[0];
-}
-
-// Σ over workers of what each finds for its own examples, gradients on.
-at::Tensor sum_over_workers(std::int64_t examples,
-                            const std::function<at::Tensor(const WorkerShare&)>& part) {
-  std::vector<at::Tensor> parts(static_cast<std::size_t>(workers_for(examples)));
-  for_each_worker(examples, std::ssize(parts), [&](const WorkerShare& own) {
-    at::AutoGradMode with_gradient(true);
-    parts[static_cast<std::size_t>(own.worker)] = part(own);
-  });
-  for (std::size_t i = 1; i < parts.size(); ++i) parts[0].add_(parts[i]);
-  return parts[0];
 }
 
 }  // namespace
@@ -81,15 +58,8 @@ at::Tensor tangent_logits(const Model& model, const Weights& weights, const at::
   if (mode == TangentMode::double_backward) {
     return by_double_backward(model, weights, tangent, inputs, /*keep_graph=*/false).tangent;
   }
-  std::vector<at::Tensor> tangents(static_cast<std::size_t>(workers_for(inputs.size(0))));
-  const TangentLevel level;  // LibTorch has one at a time, for all threads
-  for_each_worker(inputs.size(0), std::ssize(tangents), [&](const WorkerShare& own) {
-    at::AutoGradMode without_gradient(false);
-    tangents[static_cast<std::size_t>(own.worker)] =
-        by_forward_mode(model, weights, tangent, inputs.narrow(0, own.begin, own.count()), level)
-            .tangent;
-  });
-  return at::cat(tangents);
+  at::AutoGradMode without_gradient(false);
+  return by_forward_mode(model, weights, tangent, inputs).tangent;
 }
 
 at::Tensor input_gradient(const Model& model, const Weights& weights, const at::Tensor& cotangents,
@@ -106,13 +76,10 @@ at::Tensor input_gradient(const Model& model, const Weights& weights, const at::
   at::AutoGradMode with_gradient(true);
   const at::Tensor leaf = inputs.detach().clone().requires_grad_();
   const at::Tensor typed = direction.to(weights.flat.scalar_type());
-  LogitsAndTangent both;
-  if (mode == TangentMode::forward) {
-    const TangentLevel level;  // closed before the way back, which would be differentiated as well
-    both = by_forward_mode(model, weights, typed, leaf, level);
-  } else {
-    both = by_double_backward(model, weights, typed, leaf, /*keep_graph=*/true);
-  }
+  const LogitsAndTangent both =
+      mode == TangentMode::forward
+          ? by_forward_mode(model, weights, typed, leaf)
+          : by_double_backward(model, weights, typed, leaf, /*keep_graph=*/true);
   const at::Tensor sum = both.logits + both.tangent;
   return torch::autograd::grad({sum}, {leaf}, {cotangents.to(sum.scalar_type())})[0];
 }
@@ -137,11 +104,11 @@ TangentMode working_tangent_mode(const Model& model, const Weights& weights,
 
 at::Tensor pulled_back(const Model& model, const Weights& weights, const at::Tensor& cotangents,
                        const at::Tensor& inputs) {
-  return sum_over_workers(inputs.size(0), [&](const WorkerShare& own) {
-    const Weights leaf{weights.layout, weights.flat.detach().requires_grad_()};
-    const at::Tensor logits = model.logits(leaf, inputs.narrow(0, own.begin, own.count()));
-    return gradient_of(logits, cotangents.narrow(0, own.begin, own.count()), leaf.flat);
-  });
+  at::AutoGradMode with_gradient(true);
+  const Weights leaf{weights.layout, weights.flat.detach().requires_grad_()};
+  const at::Tensor logits = model.logits(leaf, inputs);
+  if (!logits.requires_grad()) return at::zeros_like(weights.flat);
+  return torch::autograd::grad({logits}, {leaf.flat}, {cotangents.to(logits.scalar_type())})[0];
 }
 
 at::Tensor gauss_newton_product(const Model& model, const Weights& weights,
@@ -154,28 +121,17 @@ at::Tensor gauss_newton_product(const Model& model, const Weights& weights,
     const at::Tensor curved = curvature(both.logits.detach(), both.tangent.detach());
     return pulled_back(model, weights, curved, inputs);
   }
-  struct Forwards {
-    at::Tensor leaf, logits, curved;
-  };
-  std::vector<Forwards> forwards(static_cast<std::size_t>(workers_for(inputs.size(0))));
+  at::AutoGradMode with_gradient(true);
+  const at::Tensor leaf = weights.flat.detach().requires_grad_();
+  at::Tensor logits, curved;
   {
-    const TangentLevel level;
-    for_each_worker(inputs.size(0), std::ssize(forwards), [&](const WorkerShare& own) {
-      at::AutoGradMode with_gradient(true);
-      Forwards& here = forwards[static_cast<std::size_t>(own.worker)];
-      here.leaf = weights.flat.detach().requires_grad_();
-      const LogitsAndTangent both =
-          by_forward_mode(model, {weights.layout, here.leaf}, typed,
-                          inputs.narrow(0, own.begin, own.count()), level);
-      here.logits = both.logits;
-      here.curved = curvature(both.logits.detach(), both.tangent.detach());
-    });
+    const LogitsAndTangent both = by_forward_mode(model, {weights.layout, leaf}, typed, inputs);
+    logits = both.logits;
+    curved = curvature(both.logits.detach(), both.tangent.detach()).to(logits.scalar_type());
   }
   // The level is closed and the tangents are gone, or the way back would be differentiated as well.
-  return sum_over_workers(inputs.size(0), [&](const WorkerShare& own) {
-    const Forwards here = std::move(forwards[static_cast<std::size_t>(own.worker)]);
-    return gradient_of(here.logits, here.curved, here.leaf);
-  });
+  if (!logits.requires_grad()) return at::zeros_like(weights.flat);
+  return torch::autograd::grad({logits}, {leaf}, {curved})[0];
 }
 
 }  // namespace pumice
