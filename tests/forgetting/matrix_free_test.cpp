@@ -57,7 +57,7 @@ TEST(MatrixFree, BothSolversGiveTheSameShift) {
             EXPECT_EQ(*result.summary.solver, solver_name(solver));
             if (solver == Solver::matrix_free) {
               EXPECT_EQ(*result.summary.preconditioner, preconditioner);
-              EXPECT_LE(*result.summary.error_bound, 0.03);
+              EXPECT_LE(*result.summary.error_bound, 1e-3);
               EXPECT_GT(*result.summary.error_bound, 0);
             }
             return (result.weights.flat - request.weights.flat).to(at::kDouble);
@@ -95,21 +95,12 @@ TEST(MatrixFree, TheEstimateFromTheKernelCountsTheIterationsOfTheSolve) {
       ASSERT_EQ(problem.sample_size(), 24);
       const auto solved = problem.wlin(everything(24), model);
       const IterationEstimate estimate =
-          estimate_iterations(problem.sampled(model, {}), 24, preconditioner);
+          estimate_iterations(problem.sampled(model, 0), 24, preconditioner);
       EXPECT_NEAR(estimate.expected, static_cast<double>(*solved.report.iterations), 1.5);
       const IterationEstimate more =
-          estimate_iterations(problem.sampled(model, {}), 24000, preconditioner);
+          estimate_iterations(problem.sampled(model, 0), 24000, preconditioner);
       EXPECT_LE(more.low, more.expected);
       EXPECT_LE(more.expected, more.high);
-      // Both solves of a shift, with what they have to go on to.
-      const auto direction = problem.direction({20, 21, 22, 23}, everything(20), model);
-      double both = 0;
-      for (const bool second : {false, true}) {
-        both += estimate_iterations(problem.sampled(model, {.cohort = 4, .second = second}), 24,
-                                    preconditioner)
-                    .expected;
-      }
-      EXPECT_NEAR(both, static_cast<double>(*direction.report.iterations), 0.35 * both);
     }
   }
 }
@@ -163,13 +154,10 @@ TEST(MatrixFree, FourProcessesGiveTheShiftOfOne) {
 TEST(MatrixFree, AKilledSolveGoesOnFromItsLastIterate) {
   const SmallRequest request = curved_request({0, 3, 7, 11});
   KeptIterates whole, store;
-  const auto expected =
-      streamed_problem(request,
-                       {.relative_tolerance = 1e-10, .preconditioner = 0, .iterates = &whole})
-          .direction(request.split.cohort, request.split.retain, softmax_model);
+  const auto expected = streamed_problem(request, {.relative_tolerance = 1e-10, .iterates = &whole})
+                            .direction(request.split.cohort, request.split.retain, softmax_model);
   store.give_up_after = whole.saves - 3;
-  const LinearProblemOptions options{
-      .relative_tolerance = 1e-10, .preconditioner = 0, .iterates = &store};
+  const LinearProblemOptions options{.relative_tolerance = 1e-10, .iterates = &store};
   EXPECT_EQ(refusal([&] {
               streamed_problem(request, options)
                   .direction(request.split.cohort, request.split.retain, softmax_model);

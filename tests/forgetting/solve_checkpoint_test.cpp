@@ -127,8 +127,7 @@ TEST_F(SolveCheckpointTest, AKilledRunGoesOnToTheSameShift) {
   const LinearModel model{
       .curvature = Curvature::softmax, .decay = 0.1, .solver = Solver::matrix_free};
   const auto solve = [&](IterateStore* store) {
-    return streamed_problem(request,
-                            {.relative_tolerance = 1e-10, .preconditioner = 0, .iterates = store})
+    return streamed_problem(request, {.relative_tolerance = 1e-10, .iterates = store})
         .direction(request.split.cohort, request.split.retain, model);
   };
   const auto expected = solve(nullptr);

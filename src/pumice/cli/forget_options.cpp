@@ -115,8 +115,7 @@ void add_method_options(CLI::App& command, ForgetFlags& flags) {
       ->check(CLI::IsMember({"auto", "dense", "matrix-free"}))
       ->group(group);
   command
-      .add_option("--tolerance", flags.tolerance,
-                  "matrix-free: bound of the relative error (default: what the shift needs)")
+      .add_option("--tolerance", flags.tolerance, "matrix-free: bound of the relative error (1e-3)")
       ->type_name("T")
       ->group(group);
   command

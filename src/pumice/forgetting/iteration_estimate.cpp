@@ -4,11 +4,9 @@
 #include <cmath>
 
 #include "pumice/core/error.h"
-#include "pumice/forgetting/solve_goals.h"
 #include "pumice/linalg/cholesky.h"
 #include "pumice/linalg/conjugate_gradients.h"
 #include "pumice/linalg/dense_operator.h"
-#include "pumice/linearization/gauss_newton_operator.h"
 
 namespace pumice {
 namespace {
@@ -55,9 +53,7 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
   };
   ConjugateGradientsOptions options;
   options.relative_tolerance = problem.relative_tolerance;
-  const bool with_goal = problem.solve.cohort > 0 && problem.solve.cohort < examples;
-  options.error_tolerance = problem.error_tolerance.value_or(with_goal ? tolerance_of_first_look
-                                                                       : tolerance_without_goal);
+  options.error_tolerance = problem.error_tolerance;
   options.smallest_eigenvalue = ridge;
   options.max_iterations = problem.max_iterations;
   std::optional<DenseOperator> inverse;
@@ -67,27 +63,10 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
     if (!factor.summary().succeeded) return problem.max_iterations;
     inverse.emplace(symmetric(factor.solve(at::eye(rows, at::kDouble))));
     options.preconditioner = &*inverse;
-    options.smallest_preconditioned_eigenvalue =
-        static_cast<double>(preconditioner) / static_cast<double>(examples);
   }
   at::Tensor t = problem.right_side.narrow(0, 0, examples).to(at::kDouble).clone();
-  if (with_goal) {
-    const std::int64_t first = examples - problem.solve.cohort;
-    if (problem.solve.second) {
-      t.narrow(0, 0, first).zero_();
-      options.go_on_to = [ridge](const at::Tensor& x, const ConjugateGradientsError& so_far) {
-        return needed_for_shift(x.norm().item<double>(), ridge, so_far);
-      };
-    } else {
-      const at::Tensor own = jacobian.narrow(0, first * classes, problem.solve.cohort * classes);
-      const at::Tensor own_root =
-          root.defined() ? root.narrow(0, first, problem.solve.cohort) : root;
-      const at::Tensor right = t.narrow(0, first, problem.solve.cohort);
-      options.go_on_to = [=](const at::Tensor& x, const ConjugateGradientsError& so_far) {
-        const at::Tensor seen = curvature_product(own_root, own.mv(x).view_as(right));
-        return needed_for_right_side((right - seen).norm().item<double>(), so_far);
-      };
-    }
+  if (problem.only_last > 0 && problem.only_last < examples) {
+    t.narrow(0, 0, examples - problem.only_last).zero_();
   }
   const at::Tensor b = jacobian.t().mv(t.reshape({-1}));
   if (b.norm().item<double>() == 0) return 0;
@@ -97,14 +76,9 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
 IterationEstimate estimate_iterations(const SampledProblem& problem, std::int64_t examples,
                                       std::int64_t preconditioner) {
   const std::int64_t drawn = problem.right_side.size(0);
-  const auto iterations = [&](std::int64_t count) {
-    const double share = static_cast<double>(preconditioner) / static_cast<double>(examples);
-    const auto own = static_cast<std::int64_t>(std::lround(share * static_cast<double>(count)));
-    return static_cast<double>(iterations_on_sample(problem, count, std::min(own, count - 1)));
-  };
-  const double now = iterations(drawn);
-  if (examples <= drawn || drawn < 2) return {now, now, now};
-  const double before = iterations(drawn / 2);
+  const auto now = static_cast<double>(iterations_on_sample(problem, drawn, preconditioner));
+  if (examples <= drawn || drawn / 2 <= preconditioner) return {now, now, now};
+  const auto before = static_cast<double>(iterations_on_sample(problem, drawn / 2, preconditioner));
   const double power =
       before > 0 ? std::clamp(std::log2(std::max(now, 1.0) / before), 0.0, 0.5) : 0;
   const double growth = std::pow(static_cast<double>(examples) / static_cast<double>(drawn), power);

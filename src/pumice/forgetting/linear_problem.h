@@ -66,11 +66,9 @@ struct LinearProblemOptions {
   // What a solve may take: kernel and factors, or vectors and one batch. Default: half of what is
   // free.
   std::optional<std::int64_t> memory = {};
-  // Conjugate gradients stop where the bound of their error in the norm of A
-  // (conjugate_gradients.h) is at most error_tolerance·|x|_A and, if it is set, |r| <=
-  // relative_tolerance·|b|. Those of a shift go on from there until the shift is near enough
-  // (solve_goals.h). Default: 1e-3, or what the shift needs.
-  std::optional<double> error_tolerance = {};
+  // Conjugate gradients stop at |r|/√μ <= error_tolerance·|x|_A, which bounds the relative error in
+  // the norm of A (conjugate_gradients.h), and, if it is set, at |r| <= relative_tolerance·|b|.
+  double error_tolerance = 1e-3;
   std::optional<double> relative_tolerance = {};
   std::int64_t max_iterations = 500;
   // Examples of the Woodbury preconditioner, 0 for none. Default: what takes the least work by the
@@ -103,9 +101,10 @@ struct LinearModel {
 struct SolveReport {
   bool converged = true;
   double relative_residual = 0;
-  std::optional<double> condition_estimate = {};    // dense
-  std::optional<std::int64_t> iterations = {};      // matrix-free, of all solves together
-  std::optional<double> error_bound = {};           // matrix-free: of |x − A⁻¹b|_A / |x|_A
+  std::optional<double> condition_estimate = {};  // dense
+  std::optional<std::int64_t> iterations = {};    // matrix-free, of all solves together
+  std::optional<double> error_bound = {};  // matrix-free: of |x − A⁻¹b|_A / |x|_A, from |r|/√μ
+  double error_size = 0;                   // matrix-free: of |x − A⁻¹b|_A, likewise
   std::optional<std::int64_t> preconditioner = {};  // matrix-free: its examples, 0: none
   std::string explanation = {};                     // of a failure
 };
@@ -148,7 +147,8 @@ class LinearProblem {
   //   A_r δ = J_fᵀ (r_f + H_f J_f (wlin(D) − u)) + |f|·λ·wlin(D)
   // (without the displacement: the same with u = 0): a difference of two solutions would lose
   // digits. The bracket ρ is what the linear model leaves of the cohort's residual, little where it
-  // fits well; solve_goals.h says how near both solves have to come.
+  // fits well; so wlin(D) is solved until its own error, which enters there as H_f J_f e with
+  // |H_f J_f e| <= |e|_A, is at most 0.002·|ρ|.
   struct Direction {
     at::Tensor value;  // δ, p, float64
     at::Tensor coefficients;
@@ -161,22 +161,20 @@ class LinearProblem {
   // Jᵀ x over all examples, N×c → p, float64.
   at::Tensor pull(const at::Tensor& coefficients) const;
 
-  // A few examples, the first ones of an order that is always the same, and what is known of them.
+  // A few examples, always the same ones, and what is known of them: of these the preconditioner is
+  // made, and from them the number of iterations is estimated. Computed at the first call. As many
+  // as give about 1,000 rows; all if there are no more.
   struct Sample {
     Positions examples;
-    at::Tensor theta;      // their kernel, (m·c)×(m·c)
-    at::Tensor logits;     // m×c
-    at::Tensor displaced;  // J u, m×c; of sample() only
+    at::Tensor theta;              // their kernel, (m·c)×(m·c)
+    at::Tensor logits, displaced;  // m×c, J u
   };
-  // From these the number of iterations is estimated: about 1,000 rows; all if there are no more.
-  // Computed at the first call.
   const Sample& sample() const;
   std::int64_t sample_size() const;
-  // How many examples make the preconditioner of a solve with so many: what takes the least work by
-  // the estimate, of up to a fifth of all, 4,096 rows and a quarter of the memory.
+  // How many of them make the preconditioner of a solve with so many examples.
   std::int64_t preconditioner_size(const LinearModel& model, std::int64_t examples) const;
-  // The sample as a problem of its own.
-  SampledProblem sampled(const LinearModel& model, const SampledSolve& solve) const;
+  // The sample as a problem of its own; `cohort` as SampledProblem::only_last.
+  SampledProblem sampled(const LinearModel& model, std::int64_t cohort) const;
 
   std::int64_t memory() const;  // the budget
   // Matrix-free: bytes besides the batch, the preconditioner's kernel included.
@@ -196,9 +194,9 @@ class LinearProblem {
   Displacement wlin_dense(const Positions& examples, const LinearModel& model) const;
   struct SolveGoal {
     std::string what = "conjugate gradients";
-    // ConjugateGradientsOptions::go_on_to.
-    std::function<std::optional<double>(const at::Tensor& x, const ConjugateGradientsError&)>
-        needed_error = {};
+    // Asked when x meets the options' tolerances: the error_bound that it needs beyond them. The
+    // solve goes on from x until it has it, or until the numbers carry no more digits.
+    std::function<double(const at::Tensor& x, const SolveReport& so_far)> needed_error = {};
   };
   Displacement wlin_matrix_free(const Positions& examples, const LinearModel& model,
                                 const SolveGoal& goal) const;
@@ -212,17 +210,13 @@ class LinearProblem {
   std::unique_ptr<LinearOperator> preconditioner(const Positions& examples,
                                                  const LinearModel& model,
                                                  SolveReport& report) const;
-  const Sample& sample_of(std::int64_t size) const;  // at least so many examples
-  Sample drawn(std::int64_t size) const;
-  std::int64_t sample_bytes(std::int64_t size) const;
-  std::int64_t largest_preconditioner() const;
   std::string solve_name(const Positions& examples, const LinearModel& model,
                          const std::string& what) const;
   std::optional<SolveIterate> restored(const std::string& name) const;
   double as_the_first_process_says(double value) const;
   void report(const std::string& what, double share) const;
   void count_passes(double forward_passes, std::size_t examples) const;
-  enum class Shared { logits, displaced, kernel, sample, larger_sample };
+  enum class Shared { logits, displaced, kernel, sample };
   void count_once(Shared part, double flops) const;
   double kernel_flops(std::int64_t examples) const;
 
@@ -234,7 +228,7 @@ class LinearProblem {
   mutable std::optional<Linearization> linearization_;
   mutable at::Tensor logits_, residual_, displaced_;
   mutable std::optional<Kernel> kernel_;
-  mutable std::optional<Sample> sample_, larger_sample_;
+  mutable std::optional<Sample> sample_;
   mutable std::map<std::string, std::int64_t> preconditioner_sizes_;
   mutable double flops_ = 0;
   mutable std::set<Shared> counted_;

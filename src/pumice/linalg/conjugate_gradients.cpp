@@ -5,7 +5,6 @@
 #include <cmath>
 #include <iomanip>
 #include <limits>
-#include <set>
 
 #include "pumice/core/error.h"
 #include "pumice/linalg/column_dots.h"
@@ -19,7 +18,6 @@ using Positions = std::vector<std::int64_t>;
 
 constexpr double tolerated_drift = 0.5;  // of the recursive residual, in parts of the true one
 constexpr int tolerated_restarts = 3;    // in a row that do not halve the residual
-constexpr int most_goals = 5;            // that go_on_to may set, one after the other
 
 at::Tensor as_tensor(const Positions& positions) {
   return at::tensor(positions, at::kLong);
@@ -33,13 +31,7 @@ bool is_positive(double value) {
 struct Active {
   std::int64_t column = 0;
   double rz = 0;                                                   // rᵀz of the current direction
-  double alpha = 0;                                                // of the last step
-  double next_rz = 0, beta = 0;                                    // of the next direction
-  double radau = std::numeric_limits<double>::infinity();          // γ, of the residual now …
-  double radau_before = std::numeric_limits<double>::infinity();   // … and before the last step
   bool restart = true;                                             // the next direction is z alone
-  double error_tolerance = 0;                                      // its own: see go_on_to
-  int goals = 0;                                                   // that it was given
   double best_residual = std::numeric_limits<double>::infinity();  // of the restarts
   int vain_restarts = 0;
 };
@@ -65,7 +57,6 @@ class Solve {
       if (active_.empty()) break;
       step();
       if (active_.empty()) break;
-      look(all_positions());
       verify();
       if (!report()) {
         end = Termination::stopped;
@@ -83,13 +74,12 @@ class Solve {
     for (std::int64_t column = 0; column < b_.size(1); ++column) {
       const double norm = b_norms_[column];
       if (norm == 0 && (b_.select(1, column) == 0).all().item<bool>()) {
-        record(column, 0, {});
+        record(column, 0, 0);
       } else if (!std::isnormal(norm * norm)) {
         fail("right-hand side: norm of column ", column, " is ", norm,
              ", its square must be in the range of float64; scale the problem");
       } else {
-        active_.push_back(
-            {.column = column, .error_tolerance = options_.error_tolerance.value_or(0)});
+        active_.push_back({.column = column});
       }
     }
     if (active_.empty()) return;
@@ -102,53 +92,22 @@ class Solve {
       r_ = b_.index_select(1, columns);
       x_ = at::zeros_like(r_);
     }
-    if (options_.preconditioner) z_ = at::empty_like(r_);
-    look(all_positions());
     retire_converged(all_positions(), r_);
-  }
-
-  // z = M r of the columns at `positions`, and what the next direction and the error bound need.
-  void look(const Positions& positions) {
-    const bool all = positions.size() == active_.size();
-    const at::Tensor r = all ? r_ : r_.index_select(1, as_tensor(positions));
-    at::Tensor z = r;
-    if (options_.preconditioner) {
-      z = applied(*options_.preconditioner, r);
-      z_.index_copy_(1, as_tensor(positions), z);
-    }
-    const std::vector<double> rz = dots_of(r, z);
-    for (std::size_t j = 0; j < positions.size(); ++j) {
-      Active& active = active_[positions[j]];
-      active.next_rz = rz[j];
-      active.beta = active.restart ? 0 : rz[j] / active.rz;
-      active.radau = radau_factor(active);
-    }
-  }
-
-  // γ after the last step; 1/ν where there was none, or where rounding took it out of its range.
-  double radau_factor(const Active& active) const {
-    const std::optional<double>& smallest = options_.preconditioner
-                                                ? options_.smallest_preconditioned_eigenvalue
-                                                : options_.smallest_eigenvalue;
-    if (!smallest) return std::numeric_limits<double>::infinity();
-    const double rest = active.radau_before - active.alpha;
-    if (active.restart || !is_positive(rest)) return 1 / *smallest;
-    return rest / (*smallest * rest + active.beta);
   }
 
   // The next direction: p ← z + βp.
   void turn() {
+    const at::Tensor z = options_.preconditioner ? applied(*options_.preconditioner, r_) : r_;
+    const std::vector<double> rz = dots_of(r_, z);
     std::vector<double> beta(active_.size());
     for (std::size_t i = 0; i < active_.size(); ++i) {
-      Active& active = active_[i];
-      beta[i] = active.beta;
-      active.rz = active.next_rz;
-      active.restart = false;
-      if (!is_positive(active.rz)) explain(i, "rᵀMr", active.rz, "the preconditioner");
+      beta[i] = active_[i].restart ? 0 : rz[i] / active_[i].rz;
+      active_[i].rz = rz[i];
+      active_[i].restart = false;
+      if (!is_positive(rz[i])) explain(i, "rᵀMr", rz[i], "the preconditioner");
     }
-    const at::Tensor& z = options_.preconditioner ? z_ : r_;
     p_ = p_.defined() ? p_.mul_(row(beta)).add_(z) : z.clone();
-    retire([&](std::size_t i) { return !is_positive(active_[i].rz); }, Termination::breakdown);
+    retire([&](std::size_t i) { return !is_positive(rz[i]); }, Termination::breakdown);
   }
 
   // Along p to the minimum: x and r. A column without a minimum there stays where it is.
@@ -164,11 +123,7 @@ class Solve {
     if (sound.empty()) return;
     if (sound.size() < curvature.size()) product = product.index_select(1, as_tensor(sound));
     std::vector<double> alpha(sound.size());
-    for (std::size_t i = 0; i < sound.size(); ++i) {
-      Active& active = active_[i];
-      alpha[i] = active.alpha = active.rz / curvature[sound[i]];
-      active.radau_before = active.radau;
-    }
+    for (std::size_t i = 0; i < sound.size(); ++i) alpha[i] = active_[i].rz / curvature[sound[i]];
     x_.addcmul_(p_, row(alpha));
     r_.addcmul_(product, row(alpha), -1);
     ++iteration_;
@@ -184,7 +139,7 @@ class Solve {
     residual_estimate_ = 0;
     for (std::size_t i = 0; i < active_.size(); ++i) {
       residual_estimate_ = std::max(residual_estimate_, norms[i] / b_norms_[active_[i].column]);
-      const bool claim = meets_tolerances(active_[i], norms[i], energies[i]);
+      const bool claim = meets_tolerances(active_[i].column, norms[i], energies[i]);
       if (!all && !claim) continue;
       suspects.push_back(static_cast<std::int64_t>(i));
       claims.push_back(claim);
@@ -205,12 +160,10 @@ class Solve {
     const std::vector<double> norms = norms_of(residual);
     const std::vector<double> drifts =
         norms_of(residual - r_.index_select(1, as_tensor(positions)));
-    Positions replaced;
     for (std::size_t j = 0; j < positions.size(); ++j) {
       const bool drifted = !(drifts[j] <= tolerated_drift * norms[j]);  // true for NaN
       if (!drifted && !claims[j]) continue;
       r_.select(1, positions[j]).copy_(residual.select(1, static_cast<std::int64_t>(j)));
-      replaced.push_back(positions[j]);
       if (!drifted) continue;
       Active& active = active_[positions[j]];
       active.restart = true;
@@ -221,7 +174,6 @@ class Solve {
         ++active.vain_restarts;
       }
     }
-    if (!replaced.empty()) look(replaced);
   }
 
   bool report() {
@@ -246,22 +198,12 @@ class Solve {
     const std::vector<double> energies = energy(positions, residual);
     std::vector<bool> done(active_.size(), false);
     for (std::size_t j = 0; j < positions.size(); ++j) {
-      Active& active = active_[positions[j]];
-      if (!meets_tolerances(active, norms[j], energies[j])) continue;
-      const ConjugateGradientsError error = error_of(active, norms[j], energies[j]);
-      record(active.column, norms[j], error);
-      done[positions[j]] = !has_to_go_on(active, x_.select(1, positions[j]), error);
+      const std::int64_t column = active_[positions[j]].column;
+      if (!meets_tolerances(column, norms[j], energies[j])) continue;
+      record(column, norms[j], energies[j]);
+      done[positions[j]] = true;
     }
     retire([&](std::size_t i) { return done[i]; }, Termination::converged);
-  }
-
-  bool has_to_go_on(Active& active, const at::Tensor& x, const ConjugateGradientsError& error) {
-    if (!options_.go_on_to || active.goals >= most_goals) return false;
-    const std::optional<double> goal = options_.go_on_to(x, error);
-    if (!goal || !(*goal < error.relative)) return false;
-    active.error_tolerance = *goal;
-    ++active.goals;
-    return true;
   }
 
   // Freezes the columns for which `ends(position)` holds; returns the positions of the others.
@@ -276,15 +218,12 @@ class Solve {
                           x_.index_select(1, as_tensor(leaving)));
     for (const std::int64_t i : leaving) {
       summary_.columns[active_[i].column].termination = termination;
-      if (active_[i].goals > 0 && termination != Termination::stopped) {
-        met_before_.insert(active_[i].column);
-      }
       summary_.columns[active_[i].column].iterations = iteration_;
     }
     std::vector<Active> rest;
     for (const std::int64_t i : staying) rest.push_back(active_[i]);
     active_ = std::move(rest);
-    for (at::Tensor* state : {&x_, &r_, &p_, &z_}) {
+    for (at::Tensor* state : {&x_, &r_, &p_}) {
       if (state->defined()) *state = state->index_select(1, as_tensor(staying));
     }
     return staying;
@@ -305,17 +244,8 @@ class Solve {
     const std::vector<double> energies =
         dots_of(x, b_.index_select(1, as_tensor(columns)) - residual);
     for (std::size_t j = 0; j < columns.size(); ++j) {
-      const Active active{.column = columns[j],
-                          .error_tolerance = options_.error_tolerance.value_or(0)};
-      ConjugateGradientsError error = error_of(active, norms[j], energies[j]);
-      // What has met its tolerances once has converged, however far it was to go on.
-      const bool met = met_before_.contains(columns[j]);
-      if (const Column& before = summary_.columns[columns[j]]; met && before.error_bound) {
-        error = {.bound = std::min(error.bound, *before.error_bound),
-                 .relative = std::min(error.relative, *before.relative_error_bound)};
-      }
-      record(columns[j], norms[j], error);
-      if (met || meets_tolerances(active, norms[j], energies[j])) {
+      record(columns[j], norms[j], energies[j]);
+      if (meets_tolerances(columns[j], norms[j], energies[j])) {
         summary_.columns[columns[j]].termination = Termination::converged;
         summary_.columns[columns[j]].explanation.clear();
       }
@@ -338,32 +268,24 @@ class Solve {
                    b_.index_select(1, as_tensor(columns_at(positions))) - residual);
   }
 
-  // Of a column with |r| = `residual` and |x|_A² = `energy`.
-  ConjugateGradientsError error_of(const Active& active, double residual, double energy) const {
-    if (!options_.smallest_eigenvalue || residual == 0) return {};
-    const double radau = active.radau * active.next_rz;
-    double bound = residual / std::sqrt(*options_.smallest_eigenvalue);
-    if (radau >= 0) bound = std::min(bound, std::sqrt(radau));
-    return {.bound = bound, .relative = bound / std::sqrt(std::max(0.0, energy))};
-  }
-
-  bool meets_tolerances(const Active& active, double residual, double energy) const {
+  bool meets_tolerances(std::int64_t column, double residual, double energy) const {
     if (!std::isfinite(residual)) return false;
-    if (options_.relative_tolerance &&
-        residual > *options_.relative_tolerance * b_norms_[active.column]) {
+    if (options_.relative_tolerance && residual > *options_.relative_tolerance * b_norms_[column]) {
       return false;
     }
-    return !options_.error_tolerance ||
-           error_of(active, residual, energy).relative <= active.error_tolerance;
+    if (!options_.error_tolerance) return true;
+    return residual / std::sqrt(*options_.smallest_eigenvalue) <=
+           *options_.error_tolerance * std::sqrt(std::max(0.0, energy));
   }
 
   // The residual and the bounds that follow from it.
-  void record(std::int64_t column, double residual, const ConjugateGradientsError& error) {
+  void record(std::int64_t column, double residual, double energy) {
     Column& summary = summary_.columns[column];
     summary.relative_residual = residual == 0 ? 0 : residual / b_norms_[column];
     if (!options_.smallest_eigenvalue) return;
-    summary.error_bound = error.bound;
-    summary.relative_error_bound = error.relative;
+    const double bound = residual / std::sqrt(*options_.smallest_eigenvalue);
+    summary.error_bound = bound;
+    summary.relative_error_bound = residual == 0 ? 0 : bound / std::sqrt(std::max(0.0, energy));
   }
 
   void explain(std::size_t position, const char* what, double value, const char* whose) {
@@ -427,10 +349,9 @@ class Solve {
   ConjugateGradientsSummary summary_;
   std::int64_t iteration_ = 0;
   double residual_estimate_ = 0;
-  std::set<std::int64_t> met_before_;  // columns that met their tolerances and were to go on
 
   std::vector<Active> active_;
-  at::Tensor x_, r_, p_, z_;  // a column for each of active_, in its order; z_ if there is an M
+  at::Tensor x_, r_, p_;  // a column for each of active_, in its order
 };
 
 }  // namespace

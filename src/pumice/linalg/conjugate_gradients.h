@@ -24,35 +24,17 @@ struct ConjugateGradientsProgress {
   std::function<at::Tensor()> solution;
 };
 
-// What is known of a column that has met its tolerances.
-struct ConjugateGradientsError {
-  double bound = 0;     // of |x − A⁻¹b|_A
-  double relative = 0;  // bound / |x|_A
-};
-
 // A column has converged when it meets every tolerance that is set; at least one has to be. With
 // r = b − A x and norms per column:
 //   relative_tolerance   |r| <= relative_tolerance · |b|
-//   error_tolerance      e <= error_tolerance · |x|_A,   |x|_A² = xᵀA x = xᵀ(b − r)
-// The second is about the error itself: e bounds |x − A⁻¹b|_A = √(rᵀA⁻¹r). It is the smaller of
-//   |r|/√μ     with A ⪰ μI, and
-//   √(γ rᵀMr)  with MA's eigenvalues >= ν: the Gauss-Radau bound (Golub and Meurant 1994; the
-//              recursion is that of Meurant and Tichý 2013), with α and β of the steps below
-//              γ ← (γ − α)/(ν(γ − α) + β),  γ = 1/ν at the start.
-// The second is near the error itself where the first is ten times as large. From a zero start
-// |x|_A <= |A⁻¹b|_A, so the error is then at most error_tolerance relative to the solution.
+//   error_tolerance      |r|/√μ <= error_tolerance · |x|_A,   |x|_A² = xᵀA x = xᵀ(b − r)
+// The second is about the error itself: with A ⪰ μI, |x − A⁻¹b|_A² = rᵀA⁻¹r <= |r|²/μ. From a zero
+// start |x|_A <= |A⁻¹b|_A, so the error is then at most error_tolerance relative to the solution.
 // To stop by the error alone, set relative_tolerance = std::nullopt.
 struct ConjugateGradientsOptions {
   std::optional<double> relative_tolerance = 1e-8;
   std::optional<double> error_tolerance = std::nullopt;      // needs smallest_eigenvalue
   std::optional<double> smallest_eigenvalue = std::nullopt;  // μ > 0 with A ⪰ μI: the ridge, say
-  // ν > 0; without a preconditioner it is μ. Not given: e = |r|/√μ alone.
-  std::optional<double> smallest_preconditioned_eigenvalue = std::nullopt;
-  // Asked when a column meets its tolerances: the error_tolerance up to which it has to go on all
-  // the same, or nothing. A column that does not get there before its numbers carry no more digits
-  // has converged, with the error that it reached.
-  std::function<std::optional<double>(const at::Tensor& x, const ConjugateGradientsError&)>
-      go_on_to = nullptr;
   std::int64_t max_iterations = 1000;
   // Each so many iterations, b − A x is computed (one more application) and compared with the
   // recursion r ← r − αAp, from which rounding drives it away.
@@ -89,8 +71,8 @@ struct ConjugateGradientsColumn {
   // |b − A x| / |b| of the x that is returned, from an application of A and not from the recursion.
   // What A's own arithmetic rounds is in it. 0 for b = 0.
   double relative_residual = 0;
-  std::optional<double> error_bound = std::nullopt;           // e, if μ was given
-  std::optional<double> relative_error_bound = std::nullopt;  // e / |x|_A, likewise
+  std::optional<double> error_bound = std::nullopt;           // |r|/√μ, if μ was given
+  std::optional<double> relative_error_bound = std::nullopt;  // |r|/√μ / |x|_A, likewise
   std::string explanation = {};                               // of a breakdown
 };
 
@@ -128,7 +110,7 @@ struct ConjugateGradientsResult {
 // 100×100 matrix with κ = 1e6.
 //
 // Cost: an iteration is one application of A and M and about 10·n·k multiplications.
-// Memory: about 8·n·k numbers besides B and the result.
+// Memory: about 7·n·k numbers besides B and the result.
 // Throws Error for shapes, types and options that do not fit, and for a B that is not finite or
 // whose squared norm leaves the range of float64. That A and M are symmetric and positive definite
 // is the caller's promise; a breakdown tells of some violations, not of all.

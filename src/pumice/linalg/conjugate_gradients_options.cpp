@@ -33,19 +33,11 @@ void check(const ConjugateGradientsOptions& options, const LinearOperator& matri
   check_positive("relative_tolerance", options.relative_tolerance);
   check_positive("error_tolerance", options.error_tolerance);
   check_positive("smallest_eigenvalue", options.smallest_eigenvalue);
-  check_positive("smallest_preconditioned_eigenvalue", options.smallest_preconditioned_eigenvalue);
   if (!options.relative_tolerance && !options.error_tolerance) {
     fail("relative_tolerance, error_tolerance: neither is set, one must be");
   }
   if (options.error_tolerance && !options.smallest_eigenvalue) {
     fail("error_tolerance: ", *options.error_tolerance, ", needs smallest_eigenvalue");
-  }
-  if (options.smallest_preconditioned_eigenvalue && !options.preconditioner) {
-    fail("smallest_preconditioned_eigenvalue: ", *options.smallest_preconditioned_eigenvalue,
-         ", needs a preconditioner");
-  }
-  if (options.go_on_to && !options.error_tolerance) {
-    fail("go_on_to: needs error_tolerance");
   }
   if (options.max_iterations < 1) {
     fail("max_iterations: ", options.max_iterations, ", must be >= 1");
