@@ -35,6 +35,14 @@ TEST(JoinedExperiments, HoldTheRunsOfBothInTheOrderOfTheirSeeds) {
   EXPECT_EQ(content.at("machine"), "the same");
 }
 
+TEST(JoinedExperiments, SayWhatIsTheSameInSomeOfThemOnce) {
+  const auto two = joined(experiment({1}), experiment({2}));
+  ASSERT_TRUE(two);
+  const auto three = joined(*two, experiment({3}));
+  ASSERT_TRUE(three);
+  EXPECT_EQ(three->content.at("revision"), "one; two");
+}
+
 TEST(JoinedExperiments, OnlyOfOneProtocol) {
   EXPECT_FALSE(joined(experiment({1}), experiment({2}, "\n[data]\nx = 2\n")));
   EXPECT_FALSE(joined(experiment({1}), {.kind = "audit"}));

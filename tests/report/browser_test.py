@@ -213,6 +213,19 @@ class ReportInABrowser(unittest.TestCase):
             self.assertTrue(xml.etree.ElementTree.fromstring(svg).tag.endswith("svg"))
             self.assertNotIn("var(--", svg)
 
+    def test_exported_tables_are_those_of_the_page(self):
+        exported = subprocess.run([str(ROOT / "tools" / "export-tables"), str(self.pages["experiment"]), "readouts"],
+                                  check=True, capture_output=True, text=True).stdout
+        lines = [line for line in exported.splitlines() if line.startswith("|")]
+        self.open(self.pages["experiment"])
+        rows = self.browser.evaluate(
+            "[...document.querySelectorAll('#part-1-readouts tr')].map((row) => "
+            "[...row.cells].map((cell) => cell.querySelector('.term')?.textContent ?? cell.firstChild.textContent))")
+        self.assertEqual(len(lines), len(rows) + 1)  # and the line below the head
+        for line, row in zip([lines[0], *lines[2:]], rows):
+            for exported_cell, shown in zip(line.strip("| ").split(" | "), row):
+                self.assertTrue(exported_cell.strip("* ").startswith(shown.strip()), (exported_cell, shown))
+
     def test_a_malicious_record_is_harmless(self):
         record = json.loads((GOLDEN / "experiment.json").read_text())
         evil = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"

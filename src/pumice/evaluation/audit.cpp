@@ -86,19 +86,6 @@ Readout without_reference(const Measure& measure) {
           .reason = "there is no retrained model to compare with"};
 }
 
-// For distances and bounds, a quarter of what retrained models differ by themselves is not worth a
-// verdict. Two retrained models are a single pair, which says nothing of how pairs differ: a third
-// model was found four times as far away as the first two were from each other.
-constexpr double share_of_floor = 0.25, share_of_single_pair = 3;
-
-double resolution_of(const Measure& measure, const std::vector<double>& references) {
-  if (!measure.against_references || references.empty()) return measure.resolution;
-  const double sum = std::accumulate(references.begin(), references.end(), 0.0);
-  const double share = references.size() == 2 ? share_of_single_pair : share_of_floor;
-  return std::max(measure.resolution,
-                  share * std::abs(sum) / static_cast<double>(references.size()));
-}
-
 }  // namespace
 
 AuditedModel without_noise(std::shared_ptr<const Model> model, const Weights& weights) {
@@ -234,7 +221,10 @@ AuditReport Audit::judge(const std::string& name, const AuditedModel& subject,
       side = knows_more == bad_above ? LeakSide::above : LeakSide::below;
     }
     judged.judgement = pumice::judge(judged.readout, judged.references,
-                                     resolution_of(measure, judged.references), side);
+                                     {.resolution = measure.resolution,
+                                      .scale = measure.scale,
+                                      .compares = measure.against_references},
+                                     side);
     report.readouts.push_back(std::move(judged));
   }
   if (shadows && asked_for(all.options, "shadows")) {
@@ -242,11 +232,11 @@ AuditReport Audit::judge(const std::string& name, const AuditedModel& subject,
       report.readouts.push_back(std::move(judged));
     }
   }
-  std::vector<std::pair<std::string, Verdict>> verdicts;
+  std::vector<NamedJudgement> judgements;
   for (const JudgedReadout& judged : report.readouts) {
-    verdicts.emplace_back(judged.readout.name, judged.judgement.verdict);
+    judgements.push_back({judged.readout.name, judged.group, judged.judgement});
   }
-  report.overall = overall(verdicts);
+  report.overall = overall(judgements);
   report.curves = audit_curves(all.data, all.options, observation, all.original, references);
   return report;
 }
@@ -261,7 +251,9 @@ nlohmann::json to_json(const AuditReport& report) {
     json["references"] = nlohmann::json::array();
     for (const double value : judged.references) json["references"].push_back(json_number(value));
     if (judged.judgement.band) {
-      json["band"] = {{"low", judged.judgement.band->low}, {"high", judged.judgement.band->high}};
+      const ReferenceBand& band = *judged.judgement.band;
+      json["band"] = {{"low", band.low}, {"high", band.high}};
+      json["chance"] = {{"low", band.least}, {"high", band.most}};
     }
     json["verdict"] = verdict_text(judged.judgement.verdict);
     json["because"] = judged.judgement.because;

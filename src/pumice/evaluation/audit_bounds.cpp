@@ -53,6 +53,7 @@ Measure white_box_measure() {
           .looks_at_noise = true,
           .against_references = true,
           .resolution = 0.01,
+          .scale = Scale::multiplicative,
           .read = [](Observation& model, const References& references) {
             Divergences bounds;
             for (const Observation* reference : references) {
@@ -87,6 +88,7 @@ Measure black_box_measure(AuditSet set, const AuditOptions& options) {
           .looks_at_noise = true,
           .against_references = true,
           .resolution = 0.01,
+          .scale = Scale::multiplicative,
           .read = [set, floor = options.floor, bootstrap = options.bootstrap](
                       Observation& model, const References& references) {
             std::vector<Divergences> by_reference;
@@ -118,6 +120,7 @@ Measure joint_measure(const AuditData& data, const AuditOptions& options) {
       .looks_at_noise = true,
       .against_references = true,
       .resolution = 0.01,
+      .scale = Scale::multiplicative,
       .read = [queries, floor = options.floor](Observation& model, const References& references) {
         Divergences bounds;
         for (Observation* reference : references) {
@@ -141,6 +144,7 @@ Measure split_measure(bool visible) {
           .group = "split",
           .side = LeakSide::above,
           .against_references = true,
+          .scale = Scale::multiplicative,
           .read = [visible](Observation& model, const References& references) {
             const auto norms = model.shift_from(*references.front());
             return Readout{.name = visible ? "remaining shift that changes answers"
@@ -211,6 +215,7 @@ std::vector<Measure> bound_measures(const AuditData& data, const AuditOptions& o
                       .looks_at_noise = true,
                       .against_references = true,
                       .resolution = 0.01,
+                      .scale = Scale::multiplicative,
                       .read = [&data, &options](Observation& model, const References& references) {
                         return adversarial_readout(data, options, model, *references.front());
                       }});

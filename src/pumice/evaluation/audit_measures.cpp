@@ -51,6 +51,7 @@ void add_errors(std::vector<Measure>& measures, const AuditData& data,
       {.id = "cohort_loss",
        .group = "errors",
        .resolution = 0.01,
+       .scale = Scale::multiplicative,
        .read = [&data, bootstrap = options.bootstrap](Observation& model, const References&) {
          const at::Tensor own = model.log_outputs(AuditSet::cohort)
                                     .gather(1, data.labels_of(AuditSet::cohort).unsqueeze(1))
@@ -99,6 +100,7 @@ Measure relearn_measure(const AuditData& data, const AuditOptions& options,
   return {.id = "relearn_time",
           .group = "relearn",
           .resolution = 1,
+          .scale = Scale::multiplicative,
           .read = [&data, &options, &original](Observation& model, const References&) {
             RelearnOptions relearn = options.relearn;
             if (options.progress) {
@@ -119,6 +121,7 @@ void add_distances(std::vector<Measure>& measures, const AuditOptions& options) 
                         .side_by_cohort = set == AuditSet::cohort,
                         .against_references = true,
                         .resolution = 0.01,
+                        .scale = Scale::multiplicative,
                         .read = [set, bootstrap = options.bootstrap](Observation& model,
                                                                      const References& references) {
                           at::Tensor sum;

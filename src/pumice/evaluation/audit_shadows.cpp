@@ -20,11 +20,12 @@ MarginTable in_order(const MarginTable& table, const at::Tensor& order) {
 // A readout with a value that models without any difference would have: `without`.
 Judgement against_no_difference(const Readout& readout, double without) {
   Judgement judgement;
-  judgement.band = ReferenceBand{without, without};
+  judgement.band = ReferenceBand{without, without, without, without};
   if (!readout.interval) {
     judgement.because = "too few shadow models for an interval";
   } else if (readout.interval->low > without) {
     judgement.verdict = Verdict::leaks;
+    judgement.alone = true;  // what it is compared with is known and not estimated
     judgement.because = text("its whole interval is above ", without,
                              ", what models without a difference would give");
   } else if (readout.interval->high < without) {
@@ -77,7 +78,8 @@ void add_released(std::vector<JudgedReadout>& readouts, const MarginTable& cohor
                          .readout = made[i],
                          .references = {first, first + others[i]->numel()}};
     const double resolution = i == 0 ? 0.01 : 1 / static_cast<double>(margins.size());
-    judged.judgement = judge(made[i], judged.references, resolution, LeakSide::above);
+    judged.judgement =
+        judge(made[i], judged.references, {.resolution = resolution}, LeakSide::above);
     readouts.push_back(std::move(judged));
   }
 }
@@ -90,8 +92,11 @@ void add_klom(std::vector<JudgedReadout>& readouts, AuditSet set, const MarginTa
   if (distance.matched && distance.null && distance.null->interval) {
     // The value from all models is comparable with nothing; that from as many as the null value is.
     judged.readout = *distance.matched;
-    judged.references = {distance.null->interval->low, distance.null->interval->high};
-    judged.judgement = judge(judged.readout, judged.references, 0,
+    const Interval& null = *distance.null->interval;
+    judged.references = {null.low, null.high};
+    const double width = null.high - null.low;
+    const double low = null.low - width, high = null.high + width;
+    judged.judgement = judge(judged.readout, ReferenceBand{low, high, low, high},
                              set == AuditSet::cohort ? LeakSide::above : LeakSide::below);
   }
   readouts.push_back(std::move(judged));

@@ -82,6 +82,7 @@ struct Measure {
   bool looks_at_noise = false;  // at the distributions of weights, not only at what is released
   bool against_references = false;  // a retrained model is then read against the other ones
   double resolution = 0;            // smaller differences are not worth a verdict
+  Scale scale = Scale::additive;
   // `references` is empty unless against_references.
   std::function<Readout(Observation& model, const std::vector<Observation*>& references)> read;
 };

@@ -64,10 +64,11 @@ struct Protocol {
 // Throws Error with file, line and rule: unknown keys, wrong types, values out of range, parts that
 // contradict each other. Data and body need not be there.
 Protocol read_protocol(const std::filesystem::path& file);
+Protocol parse_protocol(const std::string& text, const std::filesystem::path& file);
+
 // The same experiment with some of its seeds only, so that they can be run apart: reports join the
 // records. Landscape and projection belong to the protocol's first seed. Throws Error for a seed
 // that is not the protocol's.
 Protocol with_seeds(Protocol protocol, const std::vector<std::uint64_t>& seeds);
-Protocol parse_protocol(const std::string& text, const std::filesystem::path& file);
 
 }  // namespace pumice

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 // Of the steps' formats: a change of what a step computes or stores needs a new number.
-constexpr int audit_revision = 1;
+constexpr int audit_revision = 2;
 constexpr int tradeoff_revision = 1;
 constexpr int ablations_revision = 1;
 constexpr int landscape_revision = 1;

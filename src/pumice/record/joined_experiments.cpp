@@ -24,6 +24,13 @@ std::string as_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+// "A" and "B" as "A; B". What is in the list already is not said again.
+std::string listed_with(const Json& list, const Json& value) {
+  const std::string known = as_text(list), other = as_text(value);
+  return ("; " + known + "; ").find("; " + other + "; ") == std::string::npos ? known + "; " + other
+                                                                              : known;
+}
+
 bool same_run(const Json& one, const Json& other) {
   return one.at("seed") == other.at("seed") && one.at("cohort") == other.at("cohort");
 }
@@ -57,7 +64,7 @@ std::optional<Record> joined(const Record& first, const Record& second) {
   both.content["seconds"] = one.at("seconds").get<double>() + other.at("seconds").get<double>();
   for (const char* key : {"revision", "command", "machine", "threads"}) {
     if (!one.contains(key) || !other.contains(key) || one.at(key) == other.at(key)) continue;
-    both.content[key] = as_text(one.at(key)) + "; " + as_text(other.at(key));
+    both.content[key] = listed_with(one.at(key), other.at(key));
   }
   return both;
 }

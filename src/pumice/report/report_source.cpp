@@ -29,16 +29,11 @@ bool means_to_be_a_record(const files::path& path) {
 void add_source(ReportSource source, ReportSources& sources) {
   ++sources.files;
   for (ReportSource& each : sources.records) {
-    try {
-      if (std::optional<Record> both = joined(each.record, source.record)) {
-        each = {.file = each.file + ", " + source.file, .record = std::move(*both)};
-        return;
-      }
-    } catch (const nlohmann::json::exception& error) {
-      fail(source.file, ": is not as docs/records.md says, ", error.what());
-    } catch (const Error& error) {
-      fail(source.file, ": ", error.what());
-    }
+    std::optional<Record> both;
+    told_with_file(source.file, [&] { both = joined(each.record, source.record); });
+    if (!both) continue;
+    each = {.file = each.file + ", " + source.file, .record = std::move(*both)};
+    return;
   }
   sources.records.push_back(std::move(source));
 }
@@ -77,6 +72,19 @@ ReportSources read_sources(const std::vector<files::path>& paths) {
     }
   }
   return sources;
+}
+
+void told_with_file(const std::string& file, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const nlohmann::json::exception& error) {
+    const std::string what = error.what();
+    const std::size_t end_of_code = what.find("] ");
+    fail(file, ": is not as docs/records.md says, ",
+         end_of_code == std::string::npos ? what : what.substr(end_of_code + 2));
+  } catch (const Error& error) {
+    fail(file, ": ", error.what());
+  }
 }
 
 }  // namespace pumice::report

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,5 +26,9 @@ struct ReportSources {
 // Error for a file that is no record or of an unknown kind, a damaged record, a folder without any.
 // Experiments of one protocol with different seeds become one (joined_experiments.h).
 ReportSources read_sources(const std::vector<std::filesystem::path>& paths);
+
+// Does `work` on a record of that file. Throws Error, with the file's name, where the record is not
+// as docs/records.md says.
+void told_with_file(const std::string& file, const std::function<void()>& work);
 
 }  // namespace pumice::report

@@ -196,20 +196,20 @@ void tell_found(const std::vector<Subject>& subjects, ReportSummary& summary) {
 
 std::string verdict_meaning(const std::string& verdict) {
   if (verdict == "like retrained") {
-    return "In everything that was measured, the model behaves as models do that never saw these "
-           "examples.";
+    return "Nothing that was measured tells the model from models that never saw these examples by "
+           "more than chance does.";
   }
   if (verdict == "leaks") {
-    return "At least one measurement still shows that the model once knew these examples.";
+    return "Measurements of more than one kind, or one beyond doubt, still show that the model "
+           "once knew these examples.";
   }
   if (verdict == "over-forgotten") {
     return "The model treats these examples worse than a model would that never saw them; that, "
-           "too, can give "
-           "them away, or means damage.";
+           "too, can give them away, or means damage.";
   }
   if (verdict == "cannot tell") {
-    return "The measurements do not decide: there is too little to compare with, or the values are "
-           "too uncertain.";
+    return "The measurements do not decide: there is too little to compare with, the values are "
+           "too uncertain, or a single one stands out, as chance may do.";
   }
   return {};
 }

@@ -114,18 +114,11 @@ Json to_json(const ReportTable& table) {
 ReportView report_view(const std::vector<ReportSource>& sources) {
   ReportView view;
   for (const ReportSource& source : sources) {
-    try {
+    told_with_file(source.file, [&] {
       view.parts.push_back(make_part(source));
       add_definitions(source.record, view.definitions);
       report_summary({source});  // so that a fault is told with the name of its file
-    } catch (const nlohmann::json::exception& error) {
-      const std::string what = error.what();
-      const std::size_t end_of_code = what.find("] ");
-      fail(source.file, ": is not as docs/records.md says, ",
-           end_of_code == std::string::npos ? what : what.substr(end_of_code + 2));
-    } catch (const Error& error) {
-      fail(source.file, ": ", error.what());
-    }
+    });
   }
   view.title = view.parts.empty() ? "Pumice report" : view.parts.front().title;
   view.summary = report_summary(sources);
