@@ -110,10 +110,10 @@ inline SmallRequest linear_request(const std::vector<std::int64_t>& cohort) {
 
 // Cross-entropy, a network that is not linear, w(D) somewhere near w0.
 inline SmallRequest curved_request(const std::vector<std::int64_t>& cohort,
-                                   at::ScalarType type = at::kDouble) {
+                                   at::ScalarType type = at::kDouble, std::int64_t per_class = 8) {
   SmallRequest request;
   request.model = curved_model();
-  request.data = blob_dataset(8);
+  request.data = blob_dataset(per_class);
   request.normalization = measure_normalization(request.data);
   request.split = split_off(request.data.size(), cohort);
   request.weights = request.model->random_weights(type);

@@ -85,6 +85,29 @@ TEST(MatrixFree, ThePreconditionerSavesIterationsAndChangesNothing) {
   EXPECT_EQ(*plain.report.preconditioner, 0);
 }
 
+TEST(MatrixFree, APreconditionerLargerThanTheSampleHasAKernelOfItsOwn) {
+  const SmallRequest request = curved_request({0, 3, 7, 11}, at::kDouble, 120);
+  const LinearModel model{.decay = 1e-3, .solver = Solver::matrix_free};
+  const auto with = [&](std::int64_t examples) {
+    const LinearProblem problem =
+        streamed_problem(request, {.relative_tolerance = 1e-10, .preconditioner = examples});
+    EXPECT_LT(problem.sample_size(), 350);
+    return problem.direction(request.split.cohort, request.split.retain, model);
+  };
+  const auto plain = with(0), preconditioned = with(350);
+  EXPECT_LT(relative_distance(preconditioned.value, plain.value), 1e-6);
+  EXPECT_LT(*preconditioned.report.iterations, *plain.report.iterations);
+  EXPECT_EQ(*preconditioned.report.preconditioner, 350);
+}
+
+TEST(MatrixFree, APreconditionerThatNobodyAskedForIsAFifthOfAllAtTheMost) {
+  const SmallRequest request = curved_request({0, 3, 7, 11});
+  const LinearProblem problem = streamed_problem(request);
+  for (const double decay : {0.1, 1e-3, 1e-5}) {
+    EXPECT_LE(problem.preconditioner_size({.decay = decay, .solver = Solver::matrix_free}, 24), 4);
+  }
+}
+
 // The sample is everything here: what is estimated is what happens.
 TEST(MatrixFree, TheEstimateFromTheKernelCountsTheIterationsOfTheSolve) {
   const SmallRequest request = curved_request({0, 3, 7, 11});
@@ -95,10 +118,10 @@ TEST(MatrixFree, TheEstimateFromTheKernelCountsTheIterationsOfTheSolve) {
       ASSERT_EQ(problem.sample_size(), 24);
       const auto solved = problem.wlin(everything(24), model);
       const IterationEstimate estimate =
-          estimate_iterations(problem.sampled(model, 0), 24, preconditioner);
+          estimate_iterations(problem.sampled(model, {}), 24, preconditioner);
       EXPECT_NEAR(estimate.expected, static_cast<double>(*solved.report.iterations), 1.5);
       const IterationEstimate more =
-          estimate_iterations(problem.sampled(model, 0), 24000, preconditioner);
+          estimate_iterations(problem.sampled(model, {}), 24000, preconditioner);
       EXPECT_LE(more.low, more.expected);
       EXPECT_LE(more.expected, more.high);
     }

@@ -4,9 +4,11 @@
 #include <cmath>
 
 #include "pumice/core/error.h"
+#include "pumice/forgetting/solve_goals.h"
 #include "pumice/linalg/cholesky.h"
 #include "pumice/linalg/conjugate_gradients.h"
 #include "pumice/linalg/dense_operator.h"
+#include "pumice/linearization/gauss_newton_operator.h"
 
 namespace pumice {
 namespace {
@@ -65,20 +67,44 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
     options.preconditioner = &*inverse;
   }
   at::Tensor t = problem.right_side.narrow(0, 0, examples).to(at::kDouble).clone();
-  if (problem.only_last > 0 && problem.only_last < examples) {
-    t.narrow(0, 0, examples - problem.only_last).zero_();
+  NeededError needed;
+  if (problem.solve.cohort > 0 && problem.solve.cohort < examples) {
+    const std::int64_t first = examples - problem.solve.cohort;
+    if (problem.solve.second) {
+      t.narrow(0, 0, first).zero_();
+      needed = [ridge](const at::Tensor& x, const SolveError& so_far) {
+        return needed_for_shift(x.norm().item<double>(), ridge, so_far);
+      };
+    } else {
+      const at::Tensor own = jacobian.narrow(0, first * classes, problem.solve.cohort * classes);
+      const at::Tensor right = t.narrow(0, first, problem.solve.cohort);
+      const at::Tensor own_root =
+          root.defined() ? root.narrow(0, first, problem.solve.cohort) : root;
+      needed = [=](const at::Tensor& x, const SolveError& so_far) {
+        const at::Tensor seen = curvature_product(own_root, own.mv(x).view_as(right));
+        return needed_for_right_side((right - seen).norm().item<double>(), so_far);
+      };
+    }
   }
   const at::Tensor b = jacobian.t().mv(t.reshape({-1}));
   if (b.norm().item<double>() == 0) return 0;
-  return conjugate_gradients(DenseOperator(matrix_of(examples)), b, options).summary.iterations;
+  std::int64_t iterations = 0;
+  solve_in_rounds(DenseOperator(matrix_of(examples)), b, options, needed,
+                  [&](const auto& result) { iterations += result.summary.iterations; });
+  return iterations;
 }
 
 IterationEstimate estimate_iterations(const SampledProblem& problem, std::int64_t examples,
                                       std::int64_t preconditioner) {
   const std::int64_t drawn = problem.right_side.size(0);
-  const auto now = static_cast<double>(iterations_on_sample(problem, drawn, preconditioner));
-  if (examples <= drawn || drawn / 2 <= preconditioner) return {now, now, now};
-  const auto before = static_cast<double>(iterations_on_sample(problem, drawn / 2, preconditioner));
+  const double share = static_cast<double>(preconditioner) / static_cast<double>(examples);
+  const auto iterations = [&](std::int64_t count) {
+    const auto own = static_cast<std::int64_t>(std::lround(share * static_cast<double>(count)));
+    return static_cast<double>(iterations_on_sample(problem, count, std::min(own, count - 1)));
+  };
+  const double now = iterations(drawn);
+  if (examples <= drawn || drawn < 2) return {now, now, now};
+  const double before = iterations(drawn / 2);
   const double power =
       before > 0 ? std::clamp(std::log2(std::max(now, 1.0) / before), 0.0, 0.5) : 0;
   const double growth = std::pow(static_cast<double>(examples) / static_cast<double>(drawn), power);

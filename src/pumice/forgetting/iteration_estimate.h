@@ -9,15 +9,19 @@
 
 namespace pumice {
 
+// Which of the two solves of a shift: wlin(D), or δ, whose right-hand side is the cohort's alone.
+struct SampledSolve {
+  std::int64_t cohort = 0;  // examples of the sample, the last of those in use, that stand for it
+  bool second = false;
+};
+
 // The linearised problem of m examples drawn from N, as far as their kernel tells it.
 struct SampledProblem {
-  at::Tensor theta;       // Θ, (m·c)×(m·c), float64
-  at::Tensor root;        // R, m×c×k with H = R Rᵀ; undefined: H = I
-  at::Tensor right_side;  // t, m×c: the solve's right-hand side is Jᵀ t
-  // If > 0, only so many examples, the last ones of those in use, are in t: a cohort's right-hand
-  // side.
-  std::int64_t only_last = 0;
-  double decay = 0;  // λ: the ridge of n examples is n·λ
+  at::Tensor theta;         // Θ, (m·c)×(m·c), float64
+  at::Tensor root;          // R, m×c×k with H = R Rᵀ; undefined: H = I
+  at::Tensor right_side;    // t, m×c: the solve's right-hand side is Jᵀ t
+  SampledSolve solve = {};  // without a cohort: a solve that stands for itself
+  double decay = 0;         // λ: the ridge of n examples is n·λ
   double error_tolerance = 1e-3;
   std::optional<double> relative_tolerance = {};
   std::int64_t max_iterations = 500;
@@ -34,9 +38,10 @@ struct IterationEstimate {
   double low = 0, expected = 0, high = 0;
 };
 
-// For N examples. A/N = JᵀHJ/N + λI tends to a limit, and with it the number of iterations, from
-// below. low: what m examples take. high: the growth from m/2 to m goes on at the same power of N.
-// expected: half way between them, in logarithms.
+// For N examples, s of them in the preconditioner: on the sample, the same share of it. A/N =
+// JᵀHJ/N + λI tends to a limit, and with it the number of iterations, from below. low: what m
+// examples take. high: the growth from m/2 to m goes on at the same power of N. expected: half way
+// between them, in logarithms.
 IterationEstimate estimate_iterations(const SampledProblem& problem, std::int64_t examples,
                                       std::int64_t preconditioner);
 

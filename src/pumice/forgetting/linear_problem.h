@@ -16,6 +16,7 @@
 #include "pumice/forgetting/dual_solve.h"
 #include "pumice/forgetting/iteration_estimate.h"
 #include "pumice/forgetting/loss.h"
+#include "pumice/forgetting/solve_goals.h"
 #include "pumice/linalg/conjugate_gradients.h"
 #include "pumice/linearization/example_stream.h"
 #include "pumice/linearization/kernel_plan.h"
@@ -104,7 +105,6 @@ struct SolveReport {
   std::optional<double> condition_estimate = {};  // dense
   std::optional<std::int64_t> iterations = {};    // matrix-free, of all solves together
   std::optional<double> error_bound = {};  // matrix-free: of |x − A⁻¹b|_A / |x|_A, from |r|/√μ
-  double error_size = 0;                   // matrix-free: of |x − A⁻¹b|_A, likewise
   std::optional<std::int64_t> preconditioner = {};  // matrix-free: its examples, 0: none
   std::string explanation = {};                     // of a failure
 };
@@ -147,8 +147,7 @@ class LinearProblem {
   //   A_r δ = J_fᵀ (r_f + H_f J_f (wlin(D) − u)) + |f|·λ·wlin(D)
   // (without the displacement: the same with u = 0): a difference of two solutions would lose
   // digits. The bracket ρ is what the linear model leaves of the cohort's residual, little where it
-  // fits well; so wlin(D) is solved until its own error, which enters there as H_f J_f e with
-  // |H_f J_f e| <= |e|_A, is at most 0.002·|ρ|.
+  // fits well; solve_goals.h says how near both solves have to come.
   struct Direction {
     at::Tensor value;  // δ, p, float64
     at::Tensor coefficients;
@@ -161,20 +160,22 @@ class LinearProblem {
   // Jᵀ x over all examples, N×c → p, float64.
   at::Tensor pull(const at::Tensor& coefficients) const;
 
-  // A few examples, always the same ones, and what is known of them: of these the preconditioner is
-  // made, and from them the number of iterations is estimated. Computed at the first call. As many
-  // as give about 1,000 rows; all if there are no more.
+  // A few examples, the first ones of an order that is always the same, and what is known of them.
   struct Sample {
     Positions examples;
-    at::Tensor theta;              // their kernel, (m·c)×(m·c)
-    at::Tensor logits, displaced;  // m×c, J u
+    at::Tensor theta;      // their kernel, (m·c)×(m·c)
+    at::Tensor logits;     // m×c
+    at::Tensor displaced;  // J u, m×c; of sample() only
   };
+  // From these the number of iterations is estimated: about 1,000 rows; all if there are no more.
+  // Computed at the first call.
   const Sample& sample() const;
   std::int64_t sample_size() const;
-  // How many of them make the preconditioner of a solve with so many examples.
+  // How many examples make the preconditioner of a solve with so many: what takes the least work by
+  // the estimate, of none to a fifth of all, within 4,096 rows and a quarter of the memory.
   std::int64_t preconditioner_size(const LinearModel& model, std::int64_t examples) const;
-  // The sample as a problem of its own; `cohort` as SampledProblem::only_last.
-  SampledProblem sampled(const LinearModel& model, std::int64_t cohort) const;
+  // The sample as a problem of its own.
+  SampledProblem sampled(const LinearModel& model, const SampledSolve& solve) const;
 
   std::int64_t memory() const;  // the budget
   // Matrix-free: bytes besides the batch, the preconditioner's kernel included.
@@ -194,9 +195,7 @@ class LinearProblem {
   Displacement wlin_dense(const Positions& examples, const LinearModel& model) const;
   struct SolveGoal {
     std::string what = "conjugate gradients";
-    // Asked when x meets the options' tolerances: the error_bound that it needs beyond them. The
-    // solve goes on from x until it has it, or until the numbers carry no more digits.
-    std::function<double(const at::Tensor& x, const SolveReport& so_far)> needed_error = {};
+    NeededError needed_error = {};  // solve_goals.h
   };
   Displacement wlin_matrix_free(const Positions& examples, const LinearModel& model,
                                 const SolveGoal& goal) const;
@@ -210,13 +209,18 @@ class LinearProblem {
   std::unique_ptr<LinearOperator> preconditioner(const Positions& examples,
                                                  const LinearModel& model,
                                                  SolveReport& report) const;
+  const Sample& sample_of(std::int64_t size) const;  // at least so many examples
+  Sample drawn(std::int64_t size) const;
+  std::int64_t vector_bytes() const;  // of a solve, and what grows with the examples
+  std::int64_t sample_bytes(std::int64_t size) const;
+  std::int64_t largest_preconditioner() const;
   std::string solve_name(const Positions& examples, const LinearModel& model,
                          const std::string& what) const;
   std::optional<SolveIterate> restored(const std::string& name) const;
   double as_the_first_process_says(double value) const;
   void report(const std::string& what, double share) const;
   void count_passes(double forward_passes, std::size_t examples) const;
-  enum class Shared { logits, displaced, kernel, sample };
+  enum class Shared { logits, displaced, kernel, sample, larger_sample };
   void count_once(Shared part, double flops) const;
   double kernel_flops(std::int64_t examples) const;
 
@@ -228,7 +232,7 @@ class LinearProblem {
   mutable std::optional<Linearization> linearization_;
   mutable at::Tensor logits_, residual_, displaced_;
   mutable std::optional<Kernel> kernel_;
-  mutable std::optional<Sample> sample_;
+  mutable std::optional<Sample> sample_, larger_sample_;
   mutable std::map<std::string, std::int64_t> preconditioner_sizes_;
   mutable double flops_ = 0;
   mutable std::set<Shared> counted_;

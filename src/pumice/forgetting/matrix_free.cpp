@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "pumice/core/digest.h"
 #include "pumice/core/error.h"
@@ -16,16 +17,15 @@
 namespace pumice {
 namespace {
 
-// Rows of the sample's kernel; few enough that it takes no longer than a product or two.
+// Rows of the kernel of the sample from which iterations are estimated; few enough that it takes no
+// longer than a product or two.
 constexpr std::int64_t sample_rows = 1024;
 constexpr std::int64_t smallest_sample = 16;
-
-// Of the cohort's remaining residual, that an error of wlin(D) may be (linear_problem.h).
-constexpr double largest_right_side_error = 0.002;
-constexpr int most_refinements = 3;
-// Of the shift, that the bound of its error |r|/μ may be: its cosine with the exact one is then
-// above .9999.
-constexpr double largest_distance = 0.005;
+// Of a preconditioner that is not asked for: its share of the examples, its rows and its share of
+// the memory at most. Not all examples: P⁻¹ would be A⁻¹ up to float32 rounding over the ridge.
+constexpr std::int64_t preconditioner_share = 5;
+constexpr std::int64_t preconditioner_rows = 4096;
+constexpr double preconditioner_share_of_memory = 0.25;
 
 at::Tensor chosen(const at::Tensor& rows, const std::vector<std::int64_t>& positions) {
   return rows.index_select(0, at::tensor(positions, at::kLong));
@@ -46,46 +46,81 @@ std::int64_t LinearProblem::memory() const {
 }
 
 std::int64_t LinearProblem::sample_size() const {
-  const std::int64_t usual = std::max(smallest_sample, sample_rows / classes());
-  return std::min(examples(), std::max(usual, 2 * options_.preconditioner.value_or(0)));
+  return std::min(examples(), std::max(smallest_sample, sample_rows / classes()));
 }
 
-std::int64_t LinearProblem::fixed_bytes() const {
+// The sum while it is made, its transpose, the inner matrix and its factor.
+std::int64_t LinearProblem::sample_bytes(std::int64_t size) const {
+  const std::int64_t rows = size * classes();
+  return 4 * rows * rows * 8;
+}
+
+std::int64_t LinearProblem::largest_preconditioner() const {
+  if (options_.preconditioner) return std::min(*options_.preconditioner, examples());
+  std::int64_t most = std::min(examples() / preconditioner_share, preconditioner_rows / classes());
+  const double room = preconditioner_share_of_memory * static_cast<double>(memory());
+  while (most > sample_size() && static_cast<double>(sample_bytes(most)) > room) most /= 2;
+  return most;
+}
+
+std::int64_t LinearProblem::vector_bytes() const {
   // Conjugate gradients: b, x, r, p, z, A p, the result, and three while norms are taken; u,
   // wlin(D), the sum over examples: in float64, since a solve in float32 ends earlier. A direction
   // and a gradient.
   const std::int64_t scalar = stream_.network().weights().flat.element_size();
   const std::int64_t vectors = stream_.columns() * (13 * 8 + 2 * scalar);
   const std::int64_t rows = 6 * examples() * classes() * 8;  // logits, r, J u, right-hand sides
-  const std::int64_t sampled = sample_size() * classes();
-  return vectors + rows + 4 * sampled * sampled * 8;
+  return vectors + rows;
+}
+
+std::int64_t LinearProblem::fixed_bytes() const {
+  const std::int64_t sampled = sample_bytes(sample_size());
+  const std::int64_t larger = largest_preconditioner();
+  return vector_bytes() + (larger > sample_size() ? sampled / 4 + sample_bytes(larger) : sampled);
+}
+
+LinearProblem::Sample LinearProblem::drawn(std::int64_t size) const {
+  Sample drawn;
+  drawn.examples = RandomStream(1, "preconditioner").permutation(examples());
+  drawn.examples.resize(static_cast<std::size_t>(size));
+  drawn.logits = stream_.logits(drawn.examples);
+  KernelOptions options;
+  // A small one is there before the vectors are.
+  options.memory =
+      size > sample_size() ? std::max(memory() - vector_bytes(), memory() / 2) : memory();
+  options.progress = [this](double share) { report("kernel of a sample", share); };
+  drawn.theta = kernel_of_examples(stream_, drawn.examples, options);
+  return drawn;
 }
 
 const LinearProblem::Sample& LinearProblem::sample() const {
-  if (sample_) return *sample_;
-  Sample drawn;
-  drawn.examples = RandomStream(1, "preconditioner").permutation(examples());
-  drawn.examples.resize(static_cast<std::size_t>(sample_size()));
-  drawn.logits = stream_.logits(drawn.examples);
-  drawn.displaced = stream_.jvp(drawn.examples, displacement_);
-  KernelOptions options;
-  options.memory = memory();
-  options.progress = [this](double share) { report("kernel of a sample", share); };
-  drawn.theta = kernel_of_examples(stream_, drawn.examples, options);
-  sample_ = std::move(drawn);
+  if (!sample_) {
+    sample_ = drawn(sample_size());
+    sample_->displaced = stream_.jvp(sample_->examples, displacement_);
+  }
   return *sample_;
 }
 
-SampledProblem LinearProblem::sampled(const LinearModel& model, std::int64_t cohort) const {
+// Samples are the beginnings of one order, so the smaller one serves where it is large enough.
+const LinearProblem::Sample& LinearProblem::sample_of(std::int64_t size) const {
+  if (size <= sample_size()) return sample();
+  if (!larger_sample_ || size > static_cast<std::int64_t>(larger_sample_->examples.size())) {
+    larger_sample_.reset();
+    larger_sample_ = drawn(size);
+  }
+  return *larger_sample_;
+}
+
+SampledProblem LinearProblem::sampled(const LinearModel& model, const SampledSolve& solve) const {
   const Sample& own = sample();
   at::Tensor right = residuals(own.logits, chosen(labels_, own.examples), loss_);
-  if (model.displaced && cohort == 0) {
+  if (model.displaced && !solve.second) {
     right = right - curvature_product(own.logits, own.displaced, loss_, model.curvature);
   }
   return {.theta = own.theta,
           .root = curvature_root(own.logits, loss_, model.curvature),
           .right_side = right,
-          .only_last = cohort,
+          .solve = solve,
           .decay = model.decay,
           .error_tolerance = options_.error_tolerance,
           .relative_tolerance = options_.relative_tolerance,
@@ -99,23 +134,24 @@ std::int64_t LinearProblem::preconditioner_size(const LinearModel& model,
       text(curvature_name(model.curvature), " ", model.decay, " ", model.displaced);
   const auto known = preconditioner_sizes_.find(key);
   if (known != preconditioner_sizes_.end()) return known->second;
-  const SampledProblem problem = sampled(model, 0);
-  const std::int64_t drawn = sample_size();
+  const SampledProblem problem = sampled(model, {});
+  const double forward = stream_.network().forward_flops();
   std::int64_t best = 0;
   double least = 0;
-  for (const std::int64_t size : {std::int64_t{0}, drawn / 8, drawn / 4}) {
-    // In forward passes: a product over all, a tangent and a backward pass over the sample.
+  for (const std::int64_t part : {0, 8, 4, 2, 1}) {
+    const std::int64_t size = part == 0 ? 0 : largest_preconditioner() / part;
+    // In forward passes, for one of two solves: a product over all, a tangent and a backward pass
+    // over the sample in each iteration; its kernel.
     const double work = estimate_iterations(problem, examples, size).expected *
-                        (stream_.passes_of_product() * static_cast<double>(examples) +
-                         (stream_.passes_of_product() + 1) * static_cast<double>(size));
-    if (size == 0 || work < least) {
+                            (stream_.passes_of_product() * static_cast<double>(examples) +
+                             (stream_.passes_of_product() + 1) * static_cast<double>(size)) +
+                        (size > sample_size() ? kernel_flops(size) / forward / 2 : 0);
+    if (part == 0 || work < least) {
       least = work;
       best = size;
     }
   }
-  best = static_cast<std::int64_t>(
-      stream_.as_the_first_process_says(at::tensor({static_cast<double>(best)}, at::kDouble))
-          .item<double>());
+  best = static_cast<std::int64_t>(as_the_first_process_says(static_cast<double>(best)));
   preconditioner_sizes_[key] = best;
   return best;
 }
@@ -128,7 +164,7 @@ std::unique_ptr<LinearOperator> LinearProblem::preconditioner(const Positions& e
       preconditioner_size(model, static_cast<std::int64_t>(examples.size())));
   if (wanted == 0) return nullptr;
   // Of the sample, what belongs to this part: the cohort must not be in what is made without it.
-  const Sample& drawn = sample();
+  const Sample& drawn = sample_of(static_cast<std::int64_t>(wanted));
   const std::set<std::int64_t> part(examples.begin(), examples.end());
   Positions places, own;
   for (std::size_t i = 0; i < drawn.examples.size() && own.size() < wanted; ++i) {
@@ -211,10 +247,13 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
   const std::unique_ptr<LinearOperator> approximate_inverse =
       preconditioner(examples, model, report);
   options.preconditioner = approximate_inverse.get();
-  if (sample_) {  // also where it only said that no preconditioner is worth its while
-    const auto drawn = static_cast<std::int64_t>(sample_->examples.size());
-    count_once(Shared::sample, kernel_flops(drawn) + 4 * stream_.network().forward_flops() *
-                                                         static_cast<double>(drawn));
+  // The sample counts also where it only said that no preconditioner is worth its while.
+  for (const auto& [part, drawn] :
+       {std::pair(Shared::sample, &sample_), std::pair(Shared::larger_sample, &larger_sample_)}) {
+    if (!*drawn) continue;
+    const auto size = static_cast<std::int64_t>((*drawn)->examples.size());
+    count_once(part, kernel_flops(size) +
+                         4 * stream_.network().forward_flops() * static_cast<double>(size));
   }
   const std::string name = options_.iterates ? solve_name(examples, model, what) : "";
   const std::optional<SolveIterate> kept = restored(name);
@@ -235,8 +274,8 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
     }
     return true;
   };
-  for (int round = 0; round <= most_refinements; ++round) {
-    const ConjugateGradientsResult result = conjugate_gradients(matrix, b, options);
+  bool first_round = true;
+  solve_in_rounds(matrix, b, options, goal.needed_error, [&](const auto& result) {
     const ConjugateGradientsSummary& summary = result.summary;
     count_passes(static_cast<double>(summary.operator_applications) * stream_.passes_of_product(),
                  examples.size());
@@ -248,19 +287,12 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
     report.relative_residual = summary.largest_relative_residual();
     report.iterations = before;
     report.error_bound = summary.columns.front().relative_error_bound;
-    report.error_size = summary.columns.front().error_bound.value_or(0);
     // Float32 may not carry as many digits as a goal asks for; what it carries is better than what
     // was there before, which had converged by the options.
-    if (round == 0) {
-      report.converged = summary.converged();
-      report.explanation = summary.converged() ? "" : summary.brief();
-    }
-    if (!summary.converged() || !goal.needed_error) break;
-    const double needed = goal.needed_error(x, report);
-    if (!(*report.error_bound > needed)) break;
-    options.error_tolerance = needed;
-    options.initial_guess = x;
-  }
+    if (!std::exchange(first_round, false)) return;
+    report.converged = summary.converged();
+    report.explanation = summary.converged() ? "" : summary.brief();
+  });
   return report;
 }
 
@@ -289,21 +321,19 @@ LinearProblem::Direction LinearProblem::direction_matrix_free(const Positions& c
   std::iota(everything.begin(), everything.end(), 0);
   Direction direction;
   SolveGoal small_beside_the_residual;
-  small_beside_the_residual.needed_error = [&](const at::Tensor& all, const SolveReport& so_far) {
-    const double left = as_the_first_process_says(remaining_residual(all).norm().item<double>());
-    return *so_far.error_bound * largest_right_side_error * left / so_far.error_size;
+  small_beside_the_residual.needed_error = [&](const at::Tensor& all, const SolveError& so_far) {
+    return needed_for_right_side(
+        as_the_first_process_says(remaining_residual(all).norm().item<double>()), so_far);
   };
   direction.all = wlin_matrix_free(everything, model, small_beside_the_residual);
   const at::Tensor& all = direction.all.value;
   const at::Tensor b = stream_.vjp(cohort, remaining_residual(all)) +
                        all * (model.decay * static_cast<double>(cohort.size()));
   count_passes(3, cohort.size());
-  // |e| <= |e|_A/√μ: what is near in the norm of A may still be far where A is small.
   SolveGoal small_beside_the_shift{.what = "conjugate gradients without the cohort"};
-  small_beside_the_shift.needed_error = [&](const at::Tensor& shift, const SolveReport& so_far) {
-    const double ridge = model.decay * static_cast<double>(retain.size());
-    const double length = as_the_first_process_says(shift.norm().item<double>());
-    return *so_far.error_bound * largest_distance * std::sqrt(ridge) * length / so_far.error_size;
+  small_beside_the_shift.needed_error = [&](const at::Tensor& shift, const SolveError& so_far) {
+    return needed_for_shift(as_the_first_process_says(shift.norm().item<double>()),
+                            model.decay * static_cast<double>(retain.size()), so_far);
   };
   direction.report =
       worse(direction.all.report, solve(retain, model, b, small_beside_the_shift, direction.value));

@@ -37,12 +37,13 @@ SolveForecast forecast_dense(const LinearProblem& problem, const LinearModel& mo
   const KernelProblem kernel = problem.kernel_problem(count);
   const std::int64_t square = count * classes * count * classes * 8;
   forecast.bytes = kernel_copies * square;
+  // Work is what a method would take alone, as records count it; time is what is still to be done.
+  forecast.flops += fewest_flops(stream.network().layers(), kernel);
   if (!problem.has_kernel() && !request.has_kernel) {
     try {
       const KernelPlan plan = plan_kernel(stream.network().layers(), kernel, problem.memory(), {},
                                           {}, measured_rates(kernel.type));
       forecast.seconds += plan.forecast / processes(problem);
-      forecast.flops += fewest_flops(stream.network().layers(), kernel);
       forecast.bytes = std::max(forecast.bytes, plan.bytes);
     } catch (const Error&) {
       forecast.fits = false;  // not even the kernel alone
@@ -82,30 +83,43 @@ SolveForecast forecast_matrix_free(const LinearProblem& problem, const LinearMod
   forecast.bytes = problem.fixed_bytes() + stream.batch_size() * stream.bytes_per_example();
   forecast.fits = forecast.bytes <= problem.memory();
   forecast.preconditioner = problem.preconditioner_size(model, stream.examples());
-  // More of them than half of the sample cannot be tried out on it.
-  const std::int64_t tried = std::min(forecast.preconditioner, problem.sample_size() / 2 - 1);
-  IterationEstimate all = estimate_iterations(problem.sampled(model, 0), stream.examples(),
-                                              std::max<std::int64_t>(0, tried));
-  double solves = 1;
-  if (request.difference && request.cohort > 0 && request.cohort < stream.examples()) {
-    const auto few = static_cast<std::int64_t>(
+  const std::int64_t examples = stream.examples();
+  SampledSolve solve;
+  const bool twice = request.difference && request.cohort > 0 && request.cohort < examples;
+  if (twice) {
+    solve.cohort = static_cast<std::int64_t>(
         std::ceil(static_cast<double>(problem.sample_size() * request.cohort) / count));
-    all = sum(all, estimate_iterations(problem.sampled(model, few), stream.examples(),
-                                       std::max<std::int64_t>(0, tried)));
-    solves = 2;
+  }
+  const auto estimate = [&] {
+    return estimate_iterations(problem.sampled(model, solve), examples, forecast.preconditioner);
+  };
+  IterationEstimate all = estimate();
+  if (twice) {
+    solve.second = true;
+    all = sum(all, estimate());
   }
   forecast.iterations = all;
   const double product = stream.passes_of_product();
   const double iteration =
       product * count + (product + 1) * static_cast<double>(forecast.preconditioner);
-  // Logits, J u, right-hand sides; each solve ends with one more product, its true residual.
-  const double once = 7 * count + solves * product * count;
+  // Logits, J u, right-hand sides; the true residual at the end of each round of a solve.
+  const double rounds = twice ? 4 : 1;
+  const double once = 7 * count + rounds * product * count;
   const auto passes = [&](double iterations) { return iterations * iteration + once; };
   forecast.flops = passes(all.expected) * stream.network().forward_flops();
   const double own_pass = pass / processes(problem);
   forecast.seconds = passes(all.expected) * own_pass;
   forecast.seconds_low = passes(all.low) * own_pass;
   forecast.seconds_high = passes(all.high) * own_pass;
+  if (forecast.preconditioner > problem.sample_size()) {
+    const KernelProblem kernel = problem.kernel_problem(forecast.preconditioner);
+    const KernelPlan plan = plan_kernel(stream.network().layers(), kernel, problem.memory(), {}, {},
+                                        measured_rates(kernel.type));
+    forecast.flops += fewest_flops(stream.network().layers(), kernel);
+    for (double* seconds : {&forecast.seconds, &forecast.seconds_low, &forecast.seconds_high}) {
+      *seconds += plan.forecast / processes(problem);
+    }
+  }
   return forecast;
 }
 

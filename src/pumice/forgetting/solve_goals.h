@@ -1,0 +1,37 @@
+// How near the two matrix-free solves of a shift have to come (docs/scale.md, "Stopping"), for the
+// solves themselves and for the estimate of their iterations.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "pumice/linalg/conjugate_gradients.h"
+
+namespace pumice {
+
+// Of a solution x of A x = b.
+struct SolveError {
+  double bound = 0;     // of |x − A⁻¹b|_A
+  double relative = 0;  // bound / |x|_A
+};
+
+// The relative error at which the bound is small beside the cohort's remaining residual |ρ|, into
+// which an error e of wlin(D) enters as H_f J_f e, |H_f J_f e| <= |e|_A: at most 0.002·|ρ|.
+double needed_for_right_side(double remaining_residual, const SolveError& so_far);
+// The same for the shift: |e| <= |e|_A/√μ is at most 0.005·|δ|, so that its cosine with the exact
+// one is above .9999.
+double needed_for_shift(double length, double ridge, const SolveError& so_far);
+
+// The relative error that x needs beyond the options' tolerances.
+using NeededError = std::function<double(const at::Tensor& x, const SolveError& so_far)>;
+
+// Conjugate gradients for one right-hand side b that go on from where they were until the error is
+// at most `needed(x, error)`, in at most four rounds; float32 products may not carry as many
+// digits. `after_round` is told of each. Needs options.error_tolerance.
+void solve_in_rounds(const LinearOperator& matrix, const at::Tensor& b,
+                     ConjugateGradientsOptions options, const NeededError& needed,
+                     const std::function<void(const ConjugateGradientsResult&)>& after_round);
+
+}  // namespace pumice
