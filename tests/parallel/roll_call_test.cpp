@@ -69,6 +69,16 @@ TEST_F(RollCallTest, AMeetingPointThatDoesNotAnswerIsRankZeroOnly) {
   EXPECT_EQ(loss->reason, "it has not answered for 31 s");
 }
 
+TEST_F(RollCallTest, WhoWasLastHeardBeforeTheMeetingPointStoodStillIsNotBlamedForIt) {
+  RollCall roll_call(1, 4, times_, now_);
+  second(roll_call);
+  second(roll_call, 2);  // late with its beat, and rank 0 stops before the next round
+  for (int i = 0; i <= 30; ++i) EXPECT_FALSE(roll_call.judge(now_ + i * 1s)) << i;
+  const std::optional<LostProcess> loss = roll_call.judge(now_ + 31s);
+  ASSERT_TRUE(loss);
+  EXPECT_EQ(loss->rank, 0);
+}
+
 TEST_F(RollCallTest, AMeetingPointThatBreaksMayJustHaveEnded) {
   RollCall roll_call(2, 4, times_, now_);
   roll_call.meeting_point_broke(now_, "reset");

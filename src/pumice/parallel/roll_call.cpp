@@ -63,11 +63,14 @@ std::optional<LostProcess> RollCall::judge(Time now) const {
   if (own_rank_ != 0 && now - round_ > limit) {
     return LostProcess{0, text("it has not answered for ", seconds_text(now - round_))};
   }
+  // A meeting point that stands still tells nothing of the others: what counts is how long they had
+  // been silent when it last answered. Rank 0 itself cannot blame it: a store that waits for half a
+  // message of somebody who is gone answers nobody.
+  const Time last_news = own_rank_ == 0 ? now : round_;
   for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    const Member& member = members_[rank];
-    if (static_cast<int>(rank) == own_rank_ || now - member.heard <= limit) continue;
-    return LostProcess{static_cast<int>(rank),
-                       text("no sign of life for ", seconds_text(now - member.heard))};
+    const Clock::duration silence = last_news - members_[rank].heard;
+    if (static_cast<int>(rank) == own_rank_ || silence <= limit) continue;
+    return LostProcess{static_cast<int>(rank), text("no sign of life for ", seconds_text(silence))};
   }
   if (connection_ && now - connection_->at > 6 * times_.interval) {
     return LostProcess{std::nullopt, connection_->reason};

@@ -25,7 +25,8 @@ struct LostProcess {
   std::string reason;
 };
 
-// One process's view of all others. Rank 0 keeps the meeting point: all news come through it.
+// One process's view of all others. Rank 0 keeps the meeting point: all news come through it, and
+// while it does not answer nobody else is blamed.
 class RollCall {
  public:
   using Clock = std::chrono::steady_clock;
