@@ -128,6 +128,28 @@ TEST(MatrixFree, TheEstimateFromTheKernelCountsTheIterationsOfTheSolve) {
   }
 }
 
+// A model that is linear in its weights and was trained to the end: wlin(D) is how far it moved.
+TEST(MatrixFree, ASolveBeginsWhereTrainingEndedIfThatIsNear) {
+  const SmallRequest request = linear_request({0, 3});
+  const LinearModel model{.decay = request.weight_decay, .solver = Solver::matrix_free};
+  const LinearProblemOptions options{.error_tolerance = 1e-8, .preconditioner = 0};
+  const LinearProblem trained = streamed_problem(request, options);
+  const auto solved = trained.wlin(everything(24), model);
+  EXPECT_EQ(*solved.report.iterations, 0);
+  EXPECT_LT(relative_distance(solved.value, trained.displacement()), 1e-12);
+  // The paper's linear model does not know the centre of the decay.
+  LinearModel paper = model;
+  paper.displaced = false;
+  EXPECT_GT(*trained.wlin(everything(24), paper).report.iterations, 0);
+  // Where the minimum of a linear model is does not depend on where it is linearised.
+  SmallRequest other_way = request;
+  other_way.weights.flat = 2 * request.start - request.weights.flat;
+  const LinearProblem away = streamed_problem(other_way, options);
+  const auto from_zero = away.wlin(everything(24), model);
+  EXPECT_GT(*from_zero.report.iterations, 0);
+  EXPECT_LT(relative_distance(from_zero.value, trained.displacement()), 1e-7);
+}
+
 TEST(MatrixFree, MemoryDecidesTheBatchAndTheSolver) {
   const SmallRequest request = curved_request({0, 3, 7, 11});
   const LinearProblem roomy = streamed_problem(request, {.memory = std::int64_t{1} << 30});

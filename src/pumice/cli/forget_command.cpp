@@ -380,7 +380,9 @@ void forget(const CLI::App& command, const ForgetFlags& flags, ProcessGroup& gro
     record.content["cohort_digest"] = keyed_digest(key, request.cohort_ids);
     write_record(flags.record, record);
   }
-  checkpoint.remove();
+  // A solve that ran out of iterations goes on from there.
+  const bool unfinished = !failed.empty() && !flags.accept_unconverged;
+  if (!unfinished) checkpoint.remove();
   if (flags.json) {
     std::printf("%s\n", to_json(record).dump(2).c_str());
   } else {
@@ -401,12 +403,12 @@ void forget(const CLI::App& command, const ForgetFlags& flags, ProcessGroup& gro
       std::printf(
           "--noise-seed: the noise can be repeated and subtracted, this release is not private.\n");
     }
-    if (failed.empty() || flags.accept_unconverged) {
+    if (!unfinished) {
       std::printf("Written: %s\n", flags.out.c_str());
     }
     print_traces(flags);
   }
-  if (!failed.empty() && !flags.accept_unconverged) {
+  if (unfinished) {
     fail("not converged, no model was written for it (--accept-unconverged writes it): ", failed);
   }
 }

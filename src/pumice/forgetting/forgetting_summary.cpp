@@ -64,8 +64,11 @@ std::string ForgettingSummary::full() const {
   if (relative_residual) out += line("relative residual", number(*relative_residual), "");
   if (condition_estimate) out += line("condition, at least", number(*condition_estimate), "");
   if (iterations) out += line("iterations", std::to_string(*iterations), "of conjugate gradients");
-  if (error_bound)
-    out += line("error, at most", number(*error_bound), "of the solution, in its energy norm");
+  if (error_bound) {
+    out += line("error, at most", number(*error_bound),
+                std::string("of the solution, in its energy norm") +
+                    (near_enough.value_or(true) ? "" : "; the rules of docs/scale.md wanted less"));
+  }
   if (preconditioner) {
     out +=
         line("preconditioner", std::to_string(*preconditioner), "examples, by Woodbury's identity");
@@ -114,6 +117,7 @@ nlohmann::json to_json(const ForgettingSummary& summary) {
   put(json, "condition_estimate", summary.condition_estimate);
   put(json, "iterations", summary.iterations);
   put(json, "error_bound", summary.error_bound);
+  put(json, "near_enough", summary.near_enough);
   put(json, "preconditioner", summary.preconditioner);
   if (!summary.solver_reason.empty()) json["solver_reason"] = summary.solver_reason;
   put(json, "forecast_seconds", summary.forecast_seconds);

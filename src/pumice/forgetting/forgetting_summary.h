@@ -62,6 +62,7 @@ struct ForgettingSummary {
   // Matrix-free: of the relative error in the norm of A, from |r|/√μ; examples of the
   // preconditioner.
   std::optional<double> error_bound = {};
+  std::optional<bool> near_enough = {};  // for a shift that is exact to .9999 (solve_goals.h)
   std::optional<std::int64_t> preconditioner = {};
   std::string solver_reason = {};               // why this one, if it was chosen
   std::optional<double> forecast_seconds = {};  // if one was made

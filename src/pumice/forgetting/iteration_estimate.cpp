@@ -27,6 +27,16 @@ at::Tensor turned(const at::Tensor& root, const at::Tensor& rows) {
       .reshape({-1, rows.size(1)});
 }
 
+// u in the coordinates in which L stands for J: what the rows see, and the length of the rest.
+at::Tensor displacement_on_rows(const at::Tensor& factor, const SampledProblem& problem,
+                                std::int64_t examples) {
+  const at::Tensor seen = problem.displaced.narrow(0, 0, examples).to(at::kDouble).reshape({-1, 1});
+  const at::Tensor within = at::linalg_solve_triangular(factor, seen, /*upper=*/false).squeeze(1);
+  const double length = problem.displacement_norm;
+  const double rest = length * length - within.square().sum().item<double>();
+  return at::cat({within, at::full({1}, std::sqrt(std::max(0.0, rest)), within.options())});
+}
+
 }  // namespace
 
 std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t examples,
@@ -41,7 +51,12 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
   theta.diagonal().add_(smallest_share * theta.diagonal().mean().item<double>() + 1e-300);
   const Cholesky cholesky = Cholesky::factorize(theta, {.eigenvalues_up_to = 0});
   if (!cholesky.summary().succeeded) return problem.max_iterations;
-  const at::Tensor& jacobian = cholesky.factor();
+  at::Tensor jacobian = cholesky.factor();
+  std::optional<at::Tensor> displacement;
+  if (problem.displaced.defined()) {
+    displacement = displacement_on_rows(jacobian, problem, examples);
+    jacobian = at::cat({jacobian, jacobian.new_zeros({rows, 1})}, 1);
+  }
   const at::Tensor root =
       problem.root.defined() ? problem.root.narrow(0, 0, examples).to(at::kDouble) : at::Tensor();
   const double ridge = problem.decay * static_cast<double>(examples);
@@ -63,23 +78,26 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
     const Cholesky factor =
         Cholesky::factorize(matrix_of(preconditioner), {.eigenvalues_up_to = 0});
     if (!factor.summary().succeeded) return problem.max_iterations;
-    inverse.emplace(symmetric(factor.solve(at::eye(rows, at::kDouble))));
+    inverse.emplace(symmetric(factor.solve(at::eye(jacobian.size(1), at::kDouble))));
     options.preconditioner = &*inverse;
   }
   at::Tensor t = problem.right_side.narrow(0, 0, examples).to(at::kDouble).clone();
   NeededError needed;
-  if (problem.solve.cohort > 0 && problem.solve.cohort < examples) {
-    const std::int64_t first = examples - problem.solve.cohort;
+  // The cohort has the same share of a part of the sample.
+  const auto drawn = static_cast<double>(problem.right_side.size(0));
+  const auto cohort = static_cast<std::int64_t>(
+      std::ceil(static_cast<double>(problem.solve.cohort) * static_cast<double>(examples) / drawn));
+  if (cohort > 0 && cohort < examples) {
+    const std::int64_t first = examples - cohort;
     if (problem.solve.second) {
       t.narrow(0, 0, first).zero_();
       needed = [ridge](const at::Tensor& x, const SolveError& so_far) {
         return needed_for_shift(x.norm().item<double>(), ridge, so_far);
       };
     } else {
-      const at::Tensor own = jacobian.narrow(0, first * classes, problem.solve.cohort * classes);
-      const at::Tensor right = t.narrow(0, first, problem.solve.cohort);
-      const at::Tensor own_root =
-          root.defined() ? root.narrow(0, first, problem.solve.cohort) : root;
+      const at::Tensor own = jacobian.narrow(0, first * classes, cohort * classes);
+      const at::Tensor right = t.narrow(0, first, cohort);
+      const at::Tensor own_root = root.defined() ? root.narrow(0, first, cohort) : root;
       needed = [=](const at::Tensor& x, const SolveError& so_far) {
         const at::Tensor seen = curvature_product(own_root, own.mv(x).view_as(right));
         return needed_for_right_side((right - seen).norm().item<double>(), so_far);
@@ -88,8 +106,14 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
   }
   const at::Tensor b = jacobian.t().mv(t.reshape({-1}));
   if (b.norm().item<double>() == 0) return 0;
+  const DenseOperator matrix(matrix_of(examples));
+  if (displacement) {
+    const at::Tensor guess = -*displacement;
+    const double gain = (guess.dot(2 * b - matrix.apply(guess))).item<double>();
+    if (gain > 0) options.initial_guess = guess;
+  }
   std::int64_t iterations = 0;
-  solve_in_rounds(DenseOperator(matrix_of(examples)), b, options, needed,
+  solve_in_rounds(matrix, b, options, needed,
                   [&](const auto& result) { iterations += result.summary.iterations; });
   return iterations;
 }

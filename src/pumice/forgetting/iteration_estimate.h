@@ -11,7 +11,9 @@ namespace pumice {
 
 // Which of the two solves of a shift: wlin(D), or δ, whose right-hand side is the cohort's alone.
 struct SampledSolve {
-  std::int64_t cohort = 0;  // examples of the sample, the last of those in use, that stand for it
+  // Examples of the whole sample that stand for it; in a part of the sample, the same share. They
+  // are the last of those in use.
+  std::int64_t cohort = 0;
   bool second = false;
 };
 
@@ -20,6 +22,9 @@ struct SampledProblem {
   at::Tensor theta;         // Θ, (m·c)×(m·c), float64
   at::Tensor root;          // R, m×c×k with H = R Rᵀ; undefined: H = I
   at::Tensor right_side;    // t, m×c: the solve's right-hand side is Jᵀ t
+  // J u (m×c) and |u|: the solve begins at −u, if that is nearer than zero. Undefined: at zero.
+  at::Tensor displaced = {};
+  double displacement_norm = 0;
   SampledSolve solve = {};  // without a cohort: a solve that stands for itself
   double decay = 0;         // λ: the ridge of n examples is n·λ
   double error_tolerance = 1e-3;
@@ -30,7 +35,8 @@ struct SampledProblem {
 // What conjugate gradients in weight space would take on the first n of the m examples, s of them
 // making the Woodbury preconditioner (0: none). With Θ = L Lᵀ the rows of L have the inner products
 // of the rows of J, so L stands for J: A' = LᵀHL + nλI has the spectrum that the solve sees, and
-// the same iterates up to a rotation. Cost: a few (n·c)³.
+// the same iterates up to a rotation; what u has outside of its rows is one more coordinate. Cost:
+// a few (n·c)³.
 std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t examples,
                                   std::int64_t preconditioner);
 

@@ -42,6 +42,7 @@ SolveReport worse(const SolveReport& first, const SolveReport& second) {
   both.condition_estimate = larger(first.condition_estimate, second.condition_estimate);
   both.error_bound = larger(first.error_bound, second.error_bound);
   both.preconditioner = larger(first.preconditioner, second.preconditioner);
+  if (first.near_enough) both.near_enough = *first.near_enough && second.near_enough.value_or(true);
   if (first.iterations && second.iterations) {
     both.iterations = *first.iterations + *second.iterations;
   }

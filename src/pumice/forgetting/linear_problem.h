@@ -105,6 +105,8 @@ struct SolveReport {
   std::optional<double> condition_estimate = {};  // dense
   std::optional<std::int64_t> iterations = {};    // matrix-free, of all solves together
   std::optional<double> error_bound = {};  // matrix-free: of |x − A⁻¹b|_A / |x|_A, from |r|/√μ
+  // Matrix-free: whether the error is as small as the shift asks for (solve_goals.h).
+  std::optional<bool> near_enough = {};
   std::optional<std::int64_t> preconditioner = {};  // matrix-free: its examples, 0: none
   std::string explanation = {};                     // of a failure
 };
@@ -195,10 +197,13 @@ class LinearProblem {
   Displacement wlin_dense(const Positions& examples, const LinearModel& model) const;
   struct SolveGoal {
     std::string what = "conjugate gradients";
-    NeededError needed_error = {};  // solve_goals.h
+    NeededError needed_error = {};         // solve_goals.h
+    std::optional<at::Tensor> guess = {};  // where to begin; none: at zero
   };
   Displacement wlin_matrix_free(const Positions& examples, const LinearModel& model,
-                                const SolveGoal& goal) const;
+                                SolveGoal goal) const;
+  std::optional<at::Tensor> guess_of_wlin(const Positions& examples, const LinearModel& model,
+                                          const at::Tensor& b) const;
   Direction direction_matrix_free(const Positions& cohort, const Positions& retain,
                                   const LinearModel& model) const;
   DualSolution solve_with_kernel(const Positions& examples, const LinearModel& model) const;

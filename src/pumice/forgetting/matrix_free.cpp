@@ -20,7 +20,7 @@ namespace {
 // Rows of the kernel of the sample from which iterations are estimated; few enough that it takes no
 // longer than a product or two.
 constexpr std::int64_t sample_rows = 1024;
-constexpr std::int64_t smallest_sample = 16;
+constexpr std::int64_t smallest_sample = 16;  // examples, as far as their rows are few enough
 // Of a preconditioner that is not asked for: its share of the examples, its rows and its share of
 // the memory at most. Not all examples: P⁻¹ would be A⁻¹ up to float32 rounding over the ridge.
 constexpr std::int64_t preconditioner_share = 5;
@@ -46,7 +46,9 @@ std::int64_t LinearProblem::memory() const {
 }
 
 std::int64_t LinearProblem::sample_size() const {
-  return std::min(examples(), std::max(smallest_sample, sample_rows / classes()));
+  const std::int64_t least =
+      std::clamp<std::int64_t>(preconditioner_rows / classes(), 2, smallest_sample);
+  return std::min(examples(), std::max(least, sample_rows / classes()));
 }
 
 // The sum while it is made, its transpose, the inner matrix and its factor.
@@ -66,9 +68,10 @@ std::int64_t LinearProblem::largest_preconditioner() const {
 std::int64_t LinearProblem::vector_bytes() const {
   // Conjugate gradients: b, x, r, p, z, A p, the result, and three while norms are taken; u,
   // wlin(D), the sum over examples: in float64, since a solve in float32 ends earlier. A direction
-  // and a gradient.
+  // and a gradient. If iterates are kept: those of two solves, and the last one twice on its way.
   const std::int64_t scalar = stream_.network().weights().flat.element_size();
-  const std::int64_t vectors = stream_.columns() * (13 * 8 + 2 * scalar);
+  const std::int64_t wide = options_.iterates ? 17 : 13;
+  const std::int64_t vectors = stream_.columns() * (wide * 8 + 2 * scalar);
   const std::int64_t rows = 6 * examples() * classes() * 8;  // logits, r, J u, right-hand sides
   return vectors + rows;
 }
@@ -117,9 +120,12 @@ SampledProblem LinearProblem::sampled(const LinearModel& model, const SampledSol
   if (model.displaced && !solve.second) {
     right = right - curvature_product(own.logits, own.displaced, loss_, model.curvature);
   }
+  const bool guessed = model.displaced && !solve.second;
   return {.theta = own.theta,
           .root = curvature_root(own.logits, loss_, model.curvature),
           .right_side = right,
+          .displaced = guessed ? own.displaced : at::Tensor(),
+          .displacement_norm = guessed ? displacement_.norm().item<double>() : 0,
           .solve = solve,
           .decay = model.decay,
           .error_tolerance = options_.error_tolerance,
@@ -258,7 +264,7 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
   const std::string name = options_.iterates ? solve_name(examples, model, what) : "";
   const std::optional<SolveIterate> kept = restored(name);
   std::int64_t before = kept ? kept->iteration : 0;
-  if (kept) options.initial_guess = kept->solution;
+  options.initial_guess = kept ? kept->solution : goal.guess;
   double first = 0;
   options.on_iteration = [&](const ConjugateGradientsProgress& progress) {
     const double now = std::log10(std::max(progress.relative_residual, 1e-300));
@@ -274,35 +280,54 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
     }
     return true;
   };
-  bool first_round = true;
-  solve_in_rounds(matrix, b, options, goal.needed_error, [&](const auto& result) {
-    const ConjugateGradientsSummary& summary = result.summary;
-    count_passes(static_cast<double>(summary.operator_applications) * stream_.passes_of_product(),
-                 examples.size());
-    count_passes(static_cast<double>(summary.iterations) * (stream_.passes_of_product() + 1),
-                 static_cast<std::size_t>(*report.preconditioner));
-    x = result.solution;
-    before += summary.iterations;
-    if (options_.iterates) options_.iterates->save({name, before, x});
-    report.relative_residual = summary.largest_relative_residual();
-    report.iterations = before;
-    report.error_bound = summary.columns.front().relative_error_bound;
-    // Float32 may not carry as many digits as a goal asks for; what it carries is better than what
-    // was there before, which had converged by the options.
-    if (!std::exchange(first_round, false)) return;
-    report.converged = summary.converged();
-    report.explanation = summary.converged() ? "" : summary.brief();
-  });
+  const RoundsResult rounds =
+      solve_in_rounds(matrix, b, options, goal.needed_error, [&](const auto& result) {
+        const ConjugateGradientsSummary& summary = result.summary;
+        count_passes(
+            static_cast<double>(summary.operator_applications) * stream_.passes_of_product(),
+            examples.size());
+        count_passes(static_cast<double>(summary.iterations) * (stream_.passes_of_product() + 1),
+                     static_cast<std::size_t>(*report.preconditioner));
+        before += summary.iterations;
+        if (options_.iterates) options_.iterates->save({name, before, result.solution});
+      });
+  const ConjugateGradientsSummary& summary = rounds.nearest.summary;
+  x = rounds.nearest.solution;
+  report.iterations = before;
+  report.relative_residual = summary.largest_relative_residual();
+  report.error_bound = summary.columns.front().relative_error_bound;
+  report.converged = rounds.converged;
+  report.near_enough = rounds.near_enough;
+  if (!rounds.converged) report.explanation = summary.brief();
   return report;
+}
+
+// Training that came near its end left the weights near the minimum of the objective, and that is
+// where the linear model's minimum is, too: b − A u is the gradient at w. Zero is nearer to the
+// solution x, in the norm of A, if |x|_A² < |x − u|_A² = |x|_A² − 2 uᵀb + uᵀA u.
+std::optional<at::Tensor> LinearProblem::guess_of_wlin(const Positions& examples,
+                                                       const LinearModel& model,
+                                                       const at::Tensor& b) const {
+  if (!model.displaced) return {};
+  const at::Tensor own = chosen(displaced(), examples);
+  const at::Tensor curved =
+      curvature_product(chosen(logits(), examples), own, loss_, model.curvature);
+  const double energy =
+      (own * curved).sum().item<double>() + model.decay * static_cast<double>(examples.size()) *
+                                                displacement_.square().sum().item<double>();
+  const double gain = as_the_first_process_says(2 * displacement_.dot(b).item<double>() - energy);
+  if (!(gain > 0)) return {};
+  return displacement_;
 }
 
 LinearProblem::Displacement LinearProblem::wlin_matrix_free(const Positions& examples,
                                                             const LinearModel& model,
-                                                            const SolveGoal& goal) const {
-  const at::Tensor pulled = stream_.vjp(examples, chosen(right_side(model), examples));
+                                                            SolveGoal goal) const {
+  const at::Tensor b = -stream_.vjp(examples, chosen(right_side(model), examples));
   count_passes(3, examples.size());
+  goal.guess = guess_of_wlin(examples, model, b);
   Displacement result;
-  result.report = solve(examples, model, -pulled, goal, result.value);
+  result.report = solve(examples, model, b, goal, result.value);
   return result;
 }
 

@@ -61,6 +61,7 @@ void take(const SolveReport& report, ForgettingSummary& summary) {
   summary.condition_estimate = report.condition_estimate;
   summary.iterations = report.iterations;
   summary.error_bound = report.error_bound;
+  summary.near_enough = report.near_enough;
   summary.preconditioner = report.preconditioner;
 }
 

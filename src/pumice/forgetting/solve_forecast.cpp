@@ -29,6 +29,16 @@ double processes(const LinearProblem& problem) {
   return static_cast<double>(problem.options().shard.count);
 }
 
+// None: the budget is too small.
+std::optional<KernelPlan> plan_within(const LinearProblem& problem, const KernelProblem& kernel) {
+  try {
+    return plan_kernel(problem.stream().network().layers(), kernel, problem.memory(), {}, {},
+                       measured_rates(kernel.type));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 SolveForecast forecast_dense(const LinearProblem& problem, const LinearModel& model,
                              const SolveRequest& request, double pass) {
   const ExampleStream& stream = problem.stream();
@@ -40,12 +50,10 @@ SolveForecast forecast_dense(const LinearProblem& problem, const LinearModel& mo
   // Work is what a method would take alone, as records count it; time is what is still to be done.
   forecast.flops += fewest_flops(stream.network().layers(), kernel);
   if (!problem.has_kernel() && !request.has_kernel) {
-    try {
-      const KernelPlan plan = plan_kernel(stream.network().layers(), kernel, problem.memory(), {},
-                                          {}, measured_rates(kernel.type));
-      forecast.seconds += plan.forecast / processes(problem);
-      forecast.bytes = std::max(forecast.bytes, plan.bytes);
-    } catch (const Error&) {
+    if (const auto plan = plan_within(problem, kernel)) {
+      forecast.seconds += plan->forecast / processes(problem);
+      forecast.bytes = std::max(forecast.bytes, plan->bytes);
+    } else {
       forecast.fits = false;  // not even the kernel alone
     }
   }
@@ -102,9 +110,10 @@ SolveForecast forecast_matrix_free(const LinearProblem& problem, const LinearMod
   const double product = stream.passes_of_product();
   const double iteration =
       product * count + (product + 1) * static_cast<double>(forecast.preconditioner);
-  // Logits, J u, right-hand sides; the true residual at the end of each round of a solve.
-  const double rounds = twice ? 4 : 1;
-  const double once = 7 * count + rounds * product * count;
+  // Logits, J u, right-hand sides; the true residual where wlin(D) begins and at the end of each
+  // round of a solve.
+  const double residuals = (twice ? 4 : 1) + (model.displaced ? 1 : 0);
+  const double once = 7 * count + residuals * product * count;
   const auto passes = [&](double iterations) { return iterations * iteration + once; };
   forecast.flops = passes(all.expected) * stream.network().forward_flops();
   const double own_pass = pass / processes(problem);
@@ -113,11 +122,13 @@ SolveForecast forecast_matrix_free(const LinearProblem& problem, const LinearMod
   forecast.seconds_high = passes(all.high) * own_pass;
   if (forecast.preconditioner > problem.sample_size()) {
     const KernelProblem kernel = problem.kernel_problem(forecast.preconditioner);
-    const KernelPlan plan = plan_kernel(stream.network().layers(), kernel, problem.memory(), {}, {},
-                                        measured_rates(kernel.type));
     forecast.flops += fewest_flops(stream.network().layers(), kernel);
-    for (double* seconds : {&forecast.seconds, &forecast.seconds_low, &forecast.seconds_high}) {
-      *seconds += plan.forecast / processes(problem);
+    if (const auto plan = plan_within(problem, kernel)) {
+      for (double* seconds : {&forecast.seconds, &forecast.seconds_low, &forecast.seconds_high}) {
+        *seconds += plan->forecast / processes(problem);
+      }
+    } else {
+      forecast.fits = false;
     }
   }
   return forecast;

@@ -1,6 +1,8 @@
 #include "pumice/forgetting/solve_goals.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace pumice {
 namespace {
@@ -8,6 +10,8 @@ namespace {
 constexpr double largest_right_side_error = 0.002;
 constexpr double largest_distance = 0.005;
 constexpr int most_rounds = 4;
+// What is needed may be nothing: a cohort that the linear model fits exactly leaves no residual.
+constexpr double smallest_relative_error = 1e-12;
 
 // The relative error at which the bound is `size`.
 double relative_to(double size, const SolveError& so_far) {
@@ -24,21 +28,32 @@ double needed_for_shift(double length, double ridge, const SolveError& so_far) {
   return relative_to(largest_distance * std::sqrt(ridge) * length, so_far);
 }
 
-void solve_in_rounds(const LinearOperator& matrix, const at::Tensor& b,
-                     ConjugateGradientsOptions options, const NeededError& needed,
-                     const std::function<void(const ConjugateGradientsResult&)>& after_round) {
+RoundsResult solve_in_rounds(
+    const LinearOperator& matrix, const at::Tensor& b, ConjugateGradientsOptions options,
+    const NeededError& needed,
+    const std::function<void(const ConjugateGradientsResult&)>& after_round) {
+  RoundsResult rounds;
+  SolveError reached;
   for (int round = 0; round < most_rounds; ++round) {
-    const ConjugateGradientsResult result = conjugate_gradients(matrix, b, options);
+    ConjugateGradientsResult result = conjugate_gradients(matrix, b, options);
     after_round(result);
-    if (!result.summary.converged() || !needed) return;
+    const bool converged = result.summary.converged();
     const ConjugateGradientsColumn& column = result.summary.columns.front();
-    const SolveError reached{.bound = *column.error_bound,
-                             .relative = *column.relative_error_bound};
-    const double goal = needed(result.solution, reached);
-    if (!(reached.relative > goal)) return;
+    const SolveError error{.bound = *column.error_bound, .relative = *column.relative_error_bound};
+    if (round == 0) rounds.converged = converged;
+    // A round that ended where rounding begins may have moved away.
+    if (round == 0 || error.bound < reached.bound) {
+      reached = error;
+      rounds.nearest = std::move(result);
+    }
+    if (!needed) return rounds;
+    const double goal = std::max(smallest_relative_error, needed(rounds.nearest.solution, reached));
+    rounds.near_enough = reached.relative <= goal;
+    if (rounds.near_enough || !converged) return rounds;
     options.error_tolerance = goal;
-    options.initial_guess = result.solution;
+    options.initial_guess = rounds.nearest.solution;
   }
+  return rounds;
 }
 
 }  // namespace pumice

@@ -27,11 +27,18 @@ double needed_for_shift(double length, double ridge, const SolveError& so_far);
 // The relative error that x needs beyond the options' tolerances.
 using NeededError = std::function<double(const at::Tensor& x, const SolveError& so_far)>;
 
+struct RoundsResult {
+  ConjugateGradientsResult nearest;  // of the round with the smallest bound of the error
+  bool converged = true;             // by the options' own tolerances: the first round
+  bool near_enough = true;           // by `needed`, too; float32 may not carry as many digits
+};
+
 // Conjugate gradients for one right-hand side b that go on from where they were until the error is
-// at most `needed(x, error)`, in at most four rounds; float32 products may not carry as many
-// digits. `after_round` is told of each. Needs options.error_tolerance.
-void solve_in_rounds(const LinearOperator& matrix, const at::Tensor& b,
-                     ConjugateGradientsOptions options, const NeededError& needed,
-                     const std::function<void(const ConjugateGradientsResult&)>& after_round);
+// at most `needed(x, error)`, in at most four rounds. `after_round` is told of each. Needs
+// options.error_tolerance.
+RoundsResult solve_in_rounds(
+    const LinearOperator& matrix, const at::Tensor& b, ConjugateGradientsOptions options,
+    const NeededError& needed,
+    const std::function<void(const ConjugateGradientsResult&)>& after_round);
 
 }  // namespace pumice
