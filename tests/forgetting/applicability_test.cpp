@@ -69,6 +69,21 @@ TEST(Applicability, AVariantOfACohortExampleIsWarnedOf) {
   EXPECT_EQ(named(result, "duplicates").advice, Advice::warning);
 }
 
+// More than pass by at once, and more than tell what is usual.
+TEST(Applicability, VariantsAreFoundAmongThousandsOfRetainedExamples) {
+  SmallRequest request = linear_request({3, 4});
+  request.data = blob_dataset(800);
+  request.split = split_off(2400, {3, 4});
+  for (const std::int64_t position : {1100, 2300}) {
+    request.data.images[position].copy_(request.data.images[4]);
+    request.data.images[position][0][7][7] += 1;
+  }
+  EXPECT_EQ(examined(request).near_duplicates, 1);
+  request.data.images[2300].copy_(request.data.images[3]);
+  request.data.images[1100].copy_(request.data.images[3]);
+  EXPECT_EQ(examined(request).identical_pixels, 1);
+}
+
 TEST(Applicability, AClassThatVanishesAndACohortOfEverythingAreSaid) {
   const Applicability vanished = examined(linear_request({0, 3, 6, 9, 12, 15, 18, 21}));
   EXPECT_NE(named(vanished, "classes").sentence.find("class 0"), std::string::npos);

@@ -6,7 +6,8 @@
 // draws on every platform (the standard leaves std::uniform_int_distribution open).
 //
 // Names in use: "subset/<part>/<class>", "cohort", "replacement", "head", "body", "order/<epoch>",
-// "augmentation/<epoch>", "relearn/<epoch>", "bootstrap", "relabelling", "klom", "noise"
+// "augmentation/<epoch>", "relearn/<epoch>", "bootstrap", "relabelling", "klom",
+// "preconditioner", "neighbours", "probe", "noise"
 // (experiments only), "lacuna", "lacuna/<identity>"; seeds derived from seeds: "reference/<i>",
 // "shadow/<kind>/<i>", "cohort/<i>", "noise/<cohort>/<method>".
 #pragma once

@@ -5,10 +5,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "pumice/core/digest.h"
 #include "pumice/core/error.h"
+#include "pumice/core/seed.h"
 #include "pumice/linearization/last_layer.h"
 
 namespace pumice {
@@ -17,6 +18,8 @@ namespace {
 // A cohort example counts as near-duplicate if its nearest retained one is nearer than this share
 // of the usual distance between nearest neighbours.
 constexpr double near_share = 0.1;
+// How many retained examples tell what is usual, and how many pass by at once.
+constexpr std::size_t most_neighbours = 2000, block_of_examples = 1024;
 
 std::string number(double value) {
   std::array<char, 32> out{};
@@ -139,19 +142,58 @@ std::string pixels_digest(const at::Tensor& image) {
   return digest.hex();
 }
 
-// Distance of each row of `from` to its nearest row of `to`; `skip_self`: both are the same rows.
-at::Tensor nearest_distances(const at::Tensor& from, const at::Tensor& to, bool skip_self) {
-  at::Tensor nearest = at::empty({from.size(0)}, at::kDouble);
-  constexpr std::int64_t at_once = 256;
-  for (std::int64_t first = 0; first < from.size(0); first += at_once) {
-    const std::int64_t count = std::min(at_once, from.size(0) - first);
-    at::Tensor distances = at::cdist(from.narrow(0, first, count), to);
-    if (skip_self) {
-      distances.narrow(1, first, count).diagonal().fill_(std::numeric_limits<double>::infinity());
-    }
-    nearest.narrow(0, first, count).copy_(std::get<0>(distances.min(1)));
+// Cohort examples with the pixels of a retained one.
+std::int64_t identical_pixels(const ForgettingTask& task) {
+  std::unordered_map<std::string, std::int64_t> cohort;  // how many have these, not found yet
+  for (const std::int64_t position : task.split.cohort) {
+    ++cohort[pixels_digest(task.train.images[position])];
   }
-  return nearest;
+  std::int64_t found = 0;
+  for (const std::int64_t position : task.split.retain) {
+    const auto same = cohort.find(pixels_digest(task.train.images[position]));
+    if (same == cohort.end()) continue;
+    found += same->second;
+    cohort.erase(same);
+  }
+  return found;
+}
+
+at::Tensor features_of(const ForgettingTask& task, const std::vector<std::int64_t>& positions) {
+  return last_layer_inputs(task.model, task.weights,
+                           InputSource(task.train.images.index_select(0, index_of(positions)),
+                                       task.normalization))
+      .to(at::kDouble);
+}
+
+// Cohort examples whose nearest retained one, by the features of the last layer, is nearer than a
+// share of what is usual between retained ones. Retained examples pass by in blocks: what is kept
+// are the features of the cohort and of those that tell what is usual.
+std::int64_t near_duplicates(const ForgettingTask& task) {
+  const std::vector<std::int64_t>&cohort = task.split.cohort, &retain = task.split.retain;
+  std::vector<std::int64_t> drawn =
+      RandomStream(1, "neighbours").permutation(static_cast<std::int64_t>(retain.size()));
+  drawn.resize(std::min(drawn.size(), most_neighbours));
+  std::vector<std::int64_t> asking = cohort;  // and then the drawn ones
+  for (const std::int64_t place : drawn) asking.push_back(retain[static_cast<std::size_t>(place)]);
+  const at::Tensor features = features_of(task, asking);
+  const double far = std::numeric_limits<double>::infinity();
+  at::Tensor nearest = at::full({features.size(0)}, far, at::kDouble);
+  for (std::size_t first = 0; first < retain.size(); first += block_of_examples) {
+    const std::size_t end = std::min(retain.size(), first + block_of_examples);
+    at::Tensor distances =
+        at::cdist(features, features_of(task, {retain.begin() + static_cast<std::ptrdiff_t>(first),
+                                               retain.begin() + static_cast<std::ptrdiff_t>(end)}));
+    for (std::size_t i = 0; i < drawn.size(); ++i) {
+      const auto place = static_cast<std::size_t>(drawn[i]);
+      if (place < first || place >= end) continue;
+      distances[static_cast<std::int64_t>(cohort.size() + i)]
+               [static_cast<std::int64_t>(place - first)] = far;  // itself
+    }
+    nearest = at::minimum(nearest, std::get<0>(distances.min(1)));
+  }
+  const auto own = static_cast<std::int64_t>(cohort.size());
+  const double usual = nearest.narrow(0, own, nearest.size(0) - own).median().item<double>();
+  return (nearest.narrow(0, 0, own) < near_share * usual).sum().item<std::int64_t>();
 }
 
 void examine_duplicates(const ForgettingTask& task, Applicability& result) {
@@ -164,21 +206,8 @@ void examine_duplicates(const ForgettingTask& task, Applicability& result) {
     result.checks.push_back(check);
     return;
   }
-  std::unordered_set<std::string> retained;
-  for (const std::int64_t position : task.split.retain) {
-    retained.insert(pixels_digest(task.train.images[position]));
-  }
-  for (const std::int64_t position : task.split.cohort) {
-    result.identical_pixels += retained.contains(pixels_digest(task.train.images[position]));
-  }
-  const at::Tensor features = last_layer_inputs(task.model, task.weights,
-                                                InputSource(task.train.images, task.normalization))
-                                  .to(at::kDouble);
-  const at::Tensor kept = features.index_select(0, index_of(task.split.retain));
-  const double usual = nearest_distances(kept, kept, true).median().item<double>();
-  const at::Tensor own =
-      nearest_distances(features.index_select(0, index_of(task.split.cohort)), kept, false);
-  result.near_duplicates = (own < near_share * usual).sum().item<std::int64_t>();
+  result.identical_pixels = identical_pixels(task);
+  result.near_duplicates = near_duplicates(task);
   if (result.identical_pixels > 0) {
     check.advice = Advice::refusal;
     check.sentence =
@@ -270,7 +299,7 @@ Applicability examine(const ForgettingTask& task, SharedProblems& shared,
                           " as given; the model does not say what it was trained with");
   }
   result.checks.push_back(decay);
-  examine_duplicates(task, result);
+  if (options.look_for_duplicates) examine_duplicates(task, result);
   return result;
 }
 

@@ -48,10 +48,12 @@ struct ApplicabilityOptions {
   std::optional<std::vector<NamedTensor>> start_buffers = {};
   std::string excluded = {};  // what the model says that its own training left out
   std::int64_t linearity_examples = 64;
+  bool look_for_duplicates = true;  // of several processes one is enough: the others can leave it
 };
 
 // Cost: about one and a half training epochs (two backward passes over all examples between them,
-// features of all examples, a tangent pass over a few).
+// features of all examples, a tangent pass over a few), and N·(Nf + 2,000)·d multiplications for
+// distances between features. Memory: the features of the cohort and of 2,000 retained examples.
 Applicability examine(const ForgettingTask& task, SharedProblems& shared,
                       const ApplicabilityOptions& options);
 

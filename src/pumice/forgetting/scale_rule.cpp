@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "pumice/core/error.h"
+#include "pumice/core/seed.h"
 #include "pumice/linalg/cholesky.h"
 #include "pumice/linearization/last_layer.h"
 
@@ -14,6 +15,7 @@ constexpr double usual_scale = 2;
 constexpr double largest_scale = 8;
 constexpr double pseudo_examples = 5;
 constexpr double probe_decay = 0.01;
+constexpr std::size_t most_for_probe = 5000;
 
 at::Tensor index_of(const std::vector<std::int64_t>& positions) {
   return at::tensor(positions, at::kLong);
@@ -39,19 +41,33 @@ at::Tensor all_logits(const ForgettingTask& task, const at::Tensor& flat,
   return at::cat(parts);
 }
 
+// More do not make a linear classifier better, and their features take memory.
+std::vector<std::int64_t> retained_for_probe(const std::vector<std::int64_t>& retain) {
+  if (retain.size() <= most_for_probe) return retain;
+  std::vector<std::int64_t> drawn =
+      RandomStream(1, "probe").permutation(static_cast<std::int64_t>(retain.size()));
+  drawn.resize(most_for_probe);
+  std::sort(drawn.begin(), drawn.end());
+  for (std::int64_t& place : drawn) place = retain[static_cast<std::size_t>(place)];
+  return drawn;
+}
+
 // Step 1 and 2: the margin that an unseen cohort would have.
 MarginSummary margin_target(const ForgettingTask& task) {
   const Weights start{task.weights.layout, task.start->to(task.weights.flat.scalar_type())};
-  const auto features = [&](const Dataset& data) {
-    return last_layer_inputs(task.model, start, InputSource(data.images, task.normalization))
+  const auto features = [&](const at::Tensor& images) {
+    return last_layer_inputs(task.model, start, InputSource(images, task.normalization))
         .to(at::kDouble);
   };
-  const at::Tensor train = features(task.train), unseen = features(*task.validation);
+  const std::vector<std::int64_t> retained = retained_for_probe(task.split.retain);
+  const at::Tensor retain = index_of(retained), cohort = index_of(task.split.cohort);
+  const auto known = static_cast<std::int64_t>(retained.size());
+  const at::Tensor train = features(task.train.images.index_select(0, at::cat({retain, cohort})));
+  const at::Tensor unseen = features(task.validation->images);
   const at::Tensor mean = train.mean(0), deviation = train.std(0) + 1e-6;
-  const at::Tensor retain = index_of(task.split.retain), cohort = index_of(task.split.cohort);
   const at::Tensor& labels = task.train.labels;
   const at::Tensor probe = fit_linear_classifier(
-      (train.index_select(0, retain) - mean) / deviation, labels.index_select(0, retain),
+      (train.narrow(0, 0, known) - mean) / deviation, labels.index_select(0, retain),
       at::zeros({task.train.classes.size(), train.size(1) + 1}, at::kDouble), probe_decay);
   const auto probed = [&](const at::Tensor& x, const at::Tensor& truth) {
     const at::Tensor answers =
@@ -71,7 +87,9 @@ MarginSummary margin_target(const ForgettingTask& task) {
   summary.slope =
       spread > 0 ? ((x - x_mean) * (y - summary.unseen)).sum().item<double>() / spread : 0;
   const double hardness =
-      probed(train.index_select(0, cohort), labels.index_select(0, cohort)).mean().item<double>();
+      probed(train.narrow(0, known, cohort.numel()), labels.index_select(0, cohort))
+          .mean()
+          .item<double>();
   summary.target = summary.unseen + summary.slope * (hardness - x_mean);
   return summary;
 }

@@ -19,13 +19,14 @@ namespace pumice {
 //
 // With unseen examples (a validation set): after forgetting, the cohort must be to the model what
 // unseen examples are. How hard they are is told by a probe, a linear classifier on the last
-// layer's inputs at w0 (which never saw the cohort), fitted to the retained examples. Margin =
+// layer's inputs at w0 (which never saw the cohort), fitted to the retained examples (5,000 of
+// them, if there are more). Margin =
 // logit of the label minus the largest other one.
 //   1. Regression over the unseen examples: margin of the model ≈ a + b · margin of the probe.
 //   2. Target: a + b · mean margin of the probe on the cohort.
 //   3. s_m in [1, 8] at which the cohort's mean margin under w + s_m δ is the target.
 //   4. The mean over few examples is noisy: s = s_m^(n/(n+5)) · 2^(5/(n+5)) for a cohort of n.
-// Cost: two forward passes over all examples, about 15 over the cohort.
+// Cost: a forward pass over those, the cohort and the unseen ones; about 15 over the cohort.
 struct ScaleChoice {
   double scale = 1;
   std::string rule;
