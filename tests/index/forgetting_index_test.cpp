@@ -295,6 +295,30 @@ TEST(ForgettingIndex, ARefreshIsANewIndexOfTheRetainedAtTheReleasedWeights) {
             1e-4);
 }
 
+TEST(ForgettingIndex, ARefreshWipesTheOldPointAlsoWhereItIsTheCentreOfTheDecay) {
+  const SmallIndex small;
+  ForgettingTask task = small.task(small.split);
+  task.centre = small.checkpoint.weights.flat;
+  SharedProblems shared(task);
+  const files::path folder = small.home / "self";
+  build_index(folder,
+              {.task = task, .checkpoint = small.checkpoint, .data = {}, .decay_centre = "self"},
+              shared);
+  const std::string old_point = bytes_of(small.checkpoint.weights.flat[0].item<float>()) +
+                                bytes_of(small.checkpoint.weights.flat[1].item<float>());
+  Weights released;
+  {
+    ForgettingIndex index(folder);
+    const IndexAnswer answer = index.answer(small.ids({6, 7, 8}), small.data, {});
+    released = answer.scrubbed.sample;
+    index.commit(answer, {});
+    EXPECT_NE(bytes_in(folder).find(old_point), std::string::npos);
+    index.refresh({small.checkpoint.model, released, small.checkpoint.metadata}, small.data);
+  }
+  EXPECT_EQ(bytes_in(folder).find(old_point), std::string::npos);
+  EXPECT_TRUE(at::equal(ForgettingIndex(folder).content().centre, released.flat));
+}
+
 TEST(ForgettingIndex, ARefreshTakesTheLastReleaseAndNothingElse) {
   const SmallIndex small;
   const auto refused = [&](const Weights& weights) {

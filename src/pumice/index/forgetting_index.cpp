@@ -336,7 +336,9 @@ IndexReport ForgettingIndex::refresh(const Checkpoint& released, const Dataset& 
   }
   const Dataset examples = examples_of(content_, data);
   const Split split = retaining_all(examples.size());
-  const ForgettingTask task = task_at(content_, released, examples, split, options);
+  ForgettingTask task = task_at(content_, released, examples, split, options);
+  // Where decay pulls to the model's own weights, the old centre is the old point.
+  if (content_.terms.decay_centre == "self") task.centre = released.weights.flat;
   SharedProblems shared(task);
   IndexContent content;
   content.terms = content_.terms;
