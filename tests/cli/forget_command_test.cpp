@@ -222,11 +222,27 @@ TEST_F(ForgetCommandFull, BadInputEndsBeforeAnyWorkWithOneSentence) {
   expect(1, request() + "--per-class 9", "the model was trained on");
   expect(2, request() + "--weight-decay 0",
          "--weight-decay: 0, must be > 0 for method 'consistent'");
-  expect(1, request() + "--solver matrix-free --tolerance 1e-30",
-         "not converged, no model was written");
   write_ids(path("unknown.txt"), {"train/99999999"});
   expect(1, model + "--init " + path("w.start.safetensors") + " --cohort " + path("unknown.txt"),
          "train/99999999");
+}
+
+TEST_F(ForgetCommandFull, ASolveThatDoesNotConvergeKeepsItsIteratesToGoOnFrom) {
+  const std::string out = path("unconverged.safetensors"), kept = out + ".checkpoint";
+  const std::string solve =
+      request() + "--quiet --solver matrix-free --curvature softmax --scale 1 --out " + out;
+  const CommandResult failed = pumice(solve + " --tolerance 1e-30");
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_EQ(failed.error.find("pumice: not converged, no model was written for it "), 0u)
+      << failed.error;
+  EXPECT_NE(failed.error.find("ask for this method alone with --checkpoint " + kept),
+            std::string::npos)
+      << failed.error;
+  EXPECT_FALSE(std::filesystem::exists(out));
+  const CommandResult again = pumice(solve + " --tolerance 0.5 --checkpoint " + kept);
+  EXPECT_EQ(again.exit_code, 0) << again.error;
+  EXPECT_NE(again.output.find("Went on from " + kept), std::string::npos) << again.output;
+  EXPECT_FALSE(std::filesystem::exists(kept));
 }
 
 TEST_F(ForgetCommandFull, TorchScriptInTorchScriptOutAndPythonLoadsIt) {

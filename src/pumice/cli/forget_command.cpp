@@ -286,6 +286,7 @@ Solved solve(const ForgetFlags& flags, const Request& request, const ForgettingT
   SharedProblems shared(task);
   ApplicabilityOptions known{.decay_known = request.recipe.has_value(), .start_buffers = {}};
   if (request.start) known.start_buffers = request.start->model->buffers();
+  known.look_for_duplicates = group.first();
   const Metadata& metadata = request.loaded.checkpoint.metadata;
   if (metadata.contains("excluded")) known.excluded = metadata.at("excluded");
   Solved solved{.applicability = examine(task, shared, known), .shifts = {}};
@@ -308,7 +309,8 @@ Solved solve(const ForgetFlags& flags, const Request& request, const ForgettingT
   return solved;
 }
 
-void forget(const CLI::App& command, const ForgetFlags& flags, ProcessGroup& group) {
+// What is told of methods that did not converge, when all else is written; empty if there is none.
+std::string forget(const CLI::App& command, const ForgetFlags& flags, ProcessGroup& group) {
   set_threads(flags.threads.value_or(std::max(1, available_cores() / group.sharing_cores())));
   const Request request = open_request(command, flags, group.first());
   ForgettingTask task = make_task(flags, request);
@@ -322,16 +324,19 @@ void forget(const CLI::App& command, const ForgetFlags& flags, ProcessGroup& gro
                    progress.relative_residual));
   };
   if (flags.dry_run) {
+    SolveCheckpoint none({});  // for its memory, which a solve that is resumable takes
+    task.linear.iterates = &none;
     SharedProblems shared(task);
     print_forecast(flags, task, shared, bars, group);
-    return group.close();
+    group.close();
+    return {};
   }
   SolveCheckpoint checkpoint = open_solve_checkpoint(flags, identity, group.first());
   task.linear.iterates = &checkpoint;
 
   const Solved solved = solve(flags, request, task, group, bars);
   group.close();
-  if (!group.first()) return;
+  if (!group.first()) return {};
   if (checkpoint.restored_iterations() > 0 && !flags.json) {
     std::printf("Went on from %s: %lld iterations were done before.\n", checkpoint.path().c_str(),
                 static_cast<long long>(checkpoint.restored_iterations()));
@@ -380,9 +385,12 @@ void forget(const CLI::App& command, const ForgetFlags& flags, ProcessGroup& gro
     record.content["cohort_digest"] = keyed_digest(key, request.cohort_ids);
     write_record(flags.record, record);
   }
-  // A solve that ran out of iterations goes on from there.
   const bool unfinished = !failed.empty() && !flags.accept_unconverged;
-  if (!unfinished) checkpoint.remove();
+  if (unfinished) {
+    checkpoint.keep();
+  } else {
+    checkpoint.remove();
+  }
   if (flags.json) {
     std::printf("%s\n", to_json(record).dump(2).c_str());
   } else {
@@ -408,9 +416,9 @@ void forget(const CLI::App& command, const ForgetFlags& flags, ProcessGroup& gro
     }
     print_traces(flags);
   }
-  if (unfinished) {
-    fail("not converged, no model was written for it (--accept-unconverged writes it): ", failed);
-  }
+  if (!unfinished) return {};
+  return text("not converged, no model was written for it (--accept-unconverged writes it): ",
+              failed, unfinished_checkpoint_text(checkpoint));
 }
 
 void run_forget(const CLI::App& command, ForgetFlags& flags) {
@@ -425,14 +433,16 @@ void run_forget(const CLI::App& command, ForgetFlags& flags) {
     return run_indexed_forget(command, flags);
   }
   ProcessGroup group(read_launch(launch_environment()), group_options(flags));
+  std::string unconverged;
   try {
-    forget(command, flags, group);
+    unconverged = forget(command, flags, group);
   } catch (const std::exception& error) {
     group.give_up(error.what());
     const std::string trace = group.first() ? kept_checkpoint_text(checkpoint_path(flags)) : "";
     if (!trace.empty()) std::fprintf(stderr, "pumice: stopped%s\n", trace.c_str());
     throw;
   }
+  if (!unconverged.empty()) fail(unconverged);
 }
 
 }  // namespace

@@ -83,6 +83,14 @@ std::filesystem::path checkpoint_path(const ForgetFlags& flags) {
   return out.string() + ".checkpoint";
 }
 
+std::string unfinished_checkpoint_text(const SolveCheckpoint& checkpoint) {
+  if (!checkpoint.exists()) return "";
+  return text("; its iterates are in ", checkpoint.path().string(),
+              ", which tells of the cohort: ask for this method alone with --checkpoint ",
+              checkpoint.path().string(),
+              " and outputs that are not there yet to go on, or remove it");
+}
+
 std::string kept_checkpoint_text(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return "";

@@ -36,5 +36,7 @@ std::filesystem::path checkpoint_path(const ForgetFlags& flags);
 // What to say of a checkpoint at the end of a run that did not come to its end; empty if there is
 // none.
 std::string kept_checkpoint_text(const std::filesystem::path& path);
+// The same for a solve that ran out of iterations.
+std::string unfinished_checkpoint_text(const SolveCheckpoint& checkpoint);
 
 }  // namespace pumice::cli

@@ -97,6 +97,10 @@ void SolveCheckpoint::write() {
   written_ = std::chrono::steady_clock::now();
 }
 
+void SolveCheckpoint::keep() {
+  if (!options_.path.empty() && !iterates_.empty()) write();
+}
+
 void SolveCheckpoint::remove() {
   std::error_code reason;
   std::filesystem::remove(options_.path, reason);

@@ -34,7 +34,8 @@ class SolveCheckpoint final : public IterateStore {
   const std::filesystem::path& path() const { return options_.path; }
   bool exists() const;                                            // the file, now
   std::int64_t restored_iterations() const { return restored_; }  // that need not be done again
-  void remove();                                                  // the run is through
+  void keep();    // writes what is not written yet: the run ended, but not its solves
+  void remove();  // the run is through
 
  private:
   void read();
