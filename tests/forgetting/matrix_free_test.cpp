@@ -120,6 +120,10 @@ TEST(MatrixFree, TheEstimateFromTheKernelCountsTheIterationsOfTheSolve) {
       const IterationEstimate estimate =
           estimate_iterations(problem.sampled(model, {}), 24, preconditioner);
       EXPECT_NEAR(estimate.expected, static_cast<double>(*solved.report.iterations), 1.5);
+      const IterationEstimate of_step = estimate_iterations(
+          problem.sampled(model, {.what = SolvedFor::step}), 24, preconditioner);
+      EXPECT_NEAR(of_step.expected,
+                  static_cast<double>(*problem.step(everything(24), model).report.iterations), 1.5);
       const IterationEstimate more =
           estimate_iterations(problem.sampled(model, {}), 24000, preconditioner);
       EXPECT_LE(more.low, more.expected);
@@ -148,6 +152,52 @@ TEST(MatrixFree, ASolveBeginsWhereTrainingEndedIfThatIsNear) {
   const auto from_zero = away.wlin(everything(24), model);
   EXPECT_GT(*from_zero.report.iterations, 0);
   EXPECT_LT(relative_distance(from_zero.value, trained.displacement()), 1e-7);
+}
+
+// From a converged model a step is little beside how far training moved: it must not be taken for
+// the error of a solve.
+TEST(MatrixFree, ANewtonStepFromWhereTrainingEndedIsNotLost) {
+  SmallRequest request = linear_request({5});
+  // The cohort is fitted almost exactly: forgetting it moves hardly anything.
+  const at::Tensor row = at::tensor({5}, at::kLong);
+  request.data.images.index_put_({row}, request.data.images[8].clone());
+  request.weights.flat = exact_training(request, everything(24));
+  const auto step = [&](Solver solver) {
+    return streamed_problem(request, {.preconditioner = 0})
+        .step(request.split.retain, {.decay = request.weight_decay, .solver = solver});
+  };
+  const auto dense = step(Solver::dense), free = step(Solver::matrix_free);
+  EXPECT_GT(*free.report.iterations, 0);
+  EXPECT_TRUE(*free.report.near_enough);
+  EXPECT_LT(relative_distance(free.value, dense.value), 0.01);
+  const at::Tensor u = request.weights.flat - request.start;
+  EXPECT_LT((dense.value.norm() / u.norm()).item<double>(), 0.2);
+  const ForgettingTask task = request.task();
+  SharedProblems shared(task);
+  const ShiftResult moved =
+      method_named("newton").make({.solver = Solver::matrix_free})->shift(task, shared);
+  EXPECT_LT(relative_distance(moved.weights.flat - request.weights.flat, dense.value), 0.01);
+}
+
+// What is chosen for is the solve without the cohort, which begins at zero also where training
+// ended.
+TEST(MatrixFree, WhereTrainingEndedAPreconditionerIsStillWorthItsWhile) {
+  SmallRequest request = linear_request({0, 3});
+  request.data = blob_dataset(40);
+  // Twelve pictures in all proportions: a fifth of the examples spans what all others do.
+  torch::manual_seed(5);
+  const at::Tensor parts =
+      at::rand({120, 12}, at::kDouble) * at::logspace(0, -1, 12, 10, at::kDouble);
+  request.data.images = at::matmul(parts / parts.sum(1, true),
+                                   request.data.images.slice(0, 0, 12).flatten(1).to(at::kDouble))
+                            .view_as(request.data.images)
+                            .round()
+                            .to(at::kByte);
+  request.split = split_off(120, {0, 3});
+  request.weight_decay = 1e-3;
+  request.weights.flat = exact_training(request, everything(120));
+  const LinearModel model{.decay = request.weight_decay, .solver = Solver::matrix_free};
+  EXPECT_GT(streamed_problem(request).preconditioner_size(model, 120), 0);
 }
 
 TEST(MatrixFree, MemoryDecidesTheBatchAndTheSolver) {

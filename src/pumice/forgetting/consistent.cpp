@@ -19,10 +19,7 @@ class Consistent final : public ForgettingMethod {
         problem.direction(task.split.cohort, task.split.retain, shift.model());
     take(direction.report, shift.summary());
     if (direction.value.defined()) {
-      const ScaleChoice choice =
-          options_.scale
-              ? ScaleChoice{.scale = *options_.scale, .rule = "given"}
-              : choose_scale(task, direction.value, problem.displacement(), direction.all.value);
+      const ScaleChoice choice = scale(task, problem, direction);
       shift.move(direction.value, choice.scale, choice.rule);
       shift.summary().margins = choice.margins;
     }
@@ -30,6 +27,18 @@ class Consistent final : public ForgettingMethod {
   }
 
  private:
+  // Of several processes the first one chooses, from forward passes that need not be shared.
+  ScaleChoice scale(const ForgettingTask& task, const LinearProblem& problem,
+                    const LinearProblem::Direction& direction) const {
+    if (options_.scale) return {.scale = *options_.scale, .rule = "given"};
+    ScaleChoice choice;
+    if (problem.options().shard.index == 0) {
+      choice = choose_scale(task, direction.value, problem.displacement(), direction.all.value);
+    }
+    choice.scale = problem.as_the_first_process_says(choice.scale);
+    return choice;
+  }
+
   MethodOptions options_;
 };
 

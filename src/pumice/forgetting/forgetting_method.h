@@ -48,7 +48,7 @@ struct MethodOptions {
 struct LinearShape {
   Curvature curvature = Curvature::identity;  // unless the options name another
   bool displaced = true;                      // see LinearModel
-  bool difference = true;                     // δ, with its two solves; else wlin(Dr) alone
+  bool difference = true;  // δ, with its two solves; else the step to wlin(Dr) alone
 };
 
 // One line of the table that help, protocols and documentation read.

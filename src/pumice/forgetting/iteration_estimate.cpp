@@ -53,7 +53,7 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
   if (!cholesky.summary().succeeded) return problem.max_iterations;
   at::Tensor jacobian = cholesky.factor();
   std::optional<at::Tensor> displacement;
-  if (problem.displaced.defined()) {
+  if (problem.displaced.defined() && problem.solve.what != SolvedFor::direction) {
     displacement = displacement_on_rows(jacobian, problem, examples);
     jacobian = at::cat({jacobian, jacobian.new_zeros({rows, 1})}, 1);
   }
@@ -81,20 +81,23 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
     inverse.emplace(symmetric(factor.solve(at::eye(jacobian.size(1), at::kDouble))));
     options.preconditioner = &*inverse;
   }
+  const SolvedFor what = problem.solve.what;
   at::Tensor t = problem.right_side.narrow(0, 0, examples).to(at::kDouble).clone();
   NeededError needed;
+  if (what != SolvedFor::minimum) {
+    needed = [ridge](const at::Tensor& x, const SolveError& so_far) {
+      return needed_for_shift(x.norm().item<double>(), ridge, so_far);
+    };
+  }
   // The cohort has the same share of a part of the sample.
   const auto drawn = static_cast<double>(problem.right_side.size(0));
   const auto cohort = static_cast<std::int64_t>(
       std::ceil(static_cast<double>(problem.solve.cohort) * static_cast<double>(examples) / drawn));
   if (cohort > 0 && cohort < examples) {
     const std::int64_t first = examples - cohort;
-    if (problem.solve.second) {
+    if (what == SolvedFor::direction) {
       t.narrow(0, 0, first).zero_();
-      needed = [ridge](const at::Tensor& x, const SolveError& so_far) {
-        return needed_for_shift(x.norm().item<double>(), ridge, so_far);
-      };
-    } else {
+    } else if (what == SolvedFor::minimum) {
       const at::Tensor own = jacobian.narrow(0, first * classes, cohort * classes);
       const at::Tensor right = t.narrow(0, first, cohort);
       const at::Tensor own_root = root.defined() ? root.narrow(0, first, cohort) : root;
@@ -104,10 +107,11 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
       };
     }
   }
-  const at::Tensor b = jacobian.t().mv(t.reshape({-1}));
+  at::Tensor b = jacobian.t().mv(t.reshape({-1}));
+  if (what == SolvedFor::step) b += *displacement * ridge;
   if (b.norm().item<double>() == 0) return 0;
   const DenseOperator matrix(matrix_of(examples));
-  if (displacement) {
+  if (displacement && what == SolvedFor::minimum) {
     const at::Tensor guess = -*displacement;
     const double gain = (guess.dot(2 * b - matrix.apply(guess))).item<double>();
     if (gain > 0) options.initial_guess = guess;
@@ -132,7 +136,7 @@ IterationEstimate estimate_iterations(const SampledProblem& problem, std::int64_
   const double power =
       before > 0 ? std::clamp(std::log2(std::max(now, 1.0) / before), 0.0, 0.5) : 0;
   const double growth = std::pow(static_cast<double>(examples) / static_cast<double>(drawn), power);
-  const auto most = static_cast<double>(problem.max_iterations);
+  const auto most = static_cast<double>(most_rounds * problem.max_iterations);
   return {std::min(most, now), std::min(most, now * std::sqrt(growth)),
           std::min(most, now * growth)};
 }

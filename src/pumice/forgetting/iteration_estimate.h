@@ -9,24 +9,28 @@
 
 namespace pumice {
 
-// Which of the two solves of a shift: wlin(D), or δ, whose right-hand side is the cohort's alone.
+// What a solve is for (linear_problem.h): wlin(S), the step wlin(S) − u, or δ, whose right-hand
+// side is the cohort's alone.
+enum class SolvedFor { minimum, step, direction };
+
 struct SampledSolve {
+  SolvedFor what = SolvedFor::minimum;
   // Examples of the whole sample that stand for it; in a part of the sample, the same share. They
-  // are the last of those in use.
+  // are the last of those in use. A minimum with a cohort is the first solve of a δ.
   std::int64_t cohort = 0;
-  bool second = false;
 };
 
 // The linearised problem of m examples drawn from N, as far as their kernel tells it.
 struct SampledProblem {
-  at::Tensor theta;         // Θ, (m·c)×(m·c), float64
-  at::Tensor root;          // R, m×c×k with H = R Rᵀ; undefined: H = I
-  at::Tensor right_side;    // t, m×c: the solve's right-hand side is Jᵀ t
-  // J u (m×c) and |u|: the solve begins at −u, if that is nearer than zero. Undefined: at zero.
+  at::Tensor theta;       // Θ, (m·c)×(m·c), float64
+  at::Tensor root;        // R, m×c×k with H = R Rᵀ; undefined: H = I
+  at::Tensor right_side;  // t, m×c: the solve's right-hand side is Jᵀ t (a step's: Jᵀ t + μ u)
+  // J u (m×c) and |u|. A minimum is sought from −u, if that is nearer than zero; undefined: from
+  // zero.
   at::Tensor displaced = {};
   double displacement_norm = 0;
-  SampledSolve solve = {};  // without a cohort: a solve that stands for itself
-  double decay = 0;         // λ: the ridge of n examples is n·λ
+  SampledSolve solve = {};
+  double decay = 0;  // λ: the ridge of n examples is n·λ
   double error_tolerance = 1e-3;
   std::optional<double> relative_tolerance = {};
   std::int64_t max_iterations = 500;

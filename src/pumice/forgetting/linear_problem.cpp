@@ -120,6 +120,12 @@ double LinearProblem::kernel_flops(std::int64_t examples) const {
   return fewest_flops(stream_.network().layers(), kernel_problem(examples));
 }
 
+// The kernel of a sample, its logits and its tangents.
+double LinearProblem::sample_flops(std::int64_t examples) const {
+  return kernel_flops(examples) +
+         4 * stream_.network().forward_flops() * static_cast<double>(examples);
+}
+
 void LinearProblem::report(const std::string& what, double share) const {
   *told_ = {what, share};
   if (options_.progress) options_.progress(what, share);
@@ -184,6 +190,18 @@ LinearProblem::Displacement LinearProblem::wlin(const Positions& examples,
     return none;
   }
   return dense ? wlin_dense(examples, model) : wlin_matrix_free(examples, model, {});
+}
+
+LinearProblem::Displacement LinearProblem::step(const Positions& examples,
+                                                const LinearModel& model) const {
+  assert(model.displaced);
+  if (model.solver == Solver::matrix_free && !examples.empty() && model.decay > 0) {
+    return step_matrix_free(examples, model);
+  }
+  Displacement result = wlin(examples, model);
+  if (result.value.defined()) result.value = result.value - displacement_;
+  result.coefficients = at::Tensor();
+  return result;
 }
 
 DualSolution LinearProblem::solve_with_kernel(const Positions& examples,

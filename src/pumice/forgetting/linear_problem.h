@@ -144,6 +144,12 @@ class LinearProblem {
   };
   Displacement wlin(const std::vector<std::int64_t>& examples, const LinearModel& model) const;
 
+  // wlin(S) − u: the step from w to the minimum of the linear model, which has to know u
+  // (model.displaced). In weight space it is solved for on its own,
+  //   A_S (wlin(S) − u) = −(J_Sᵀ r_S + |S|λ u),
+  // as near as a shift has to be (solve_goals.h): from a converged w it is little beside wlin(S).
+  Displacement step(const std::vector<std::int64_t>& examples, const LinearModel& model) const;
+
   // δ = wlin(retain) − wlin(all), and both. In kernel space δ is one backward pass of the
   // difference of coefficients; in weight space it is solved for on its own,
   //   A_r δ = J_fᵀ (r_f + H_f J_f (wlin(D) − u)) + |f|·λ·wlin(D)
@@ -179,6 +185,9 @@ class LinearProblem {
   // The sample as a problem of its own.
   SampledProblem sampled(const LinearModel& model, const SampledSolve& solve) const;
 
+  // With several processes: the first one's value, on all of them.
+  double as_the_first_process_says(double value) const;
+
   std::int64_t memory() const;  // the budget
   // Matrix-free: bytes besides the batch, the preconditioner's kernel included.
   std::int64_t fixed_bytes() const;
@@ -202,6 +211,8 @@ class LinearProblem {
   };
   Displacement wlin_matrix_free(const Positions& examples, const LinearModel& model,
                                 SolveGoal goal) const;
+  Displacement step_matrix_free(const Positions& examples, const LinearModel& model) const;
+  NeededError near_shift(double ridge) const;
   std::optional<at::Tensor> guess_of_wlin(const Positions& examples, const LinearModel& model,
                                           const at::Tensor& b) const;
   Direction direction_matrix_free(const Positions& cohort, const Positions& retain,
@@ -222,12 +233,12 @@ class LinearProblem {
   std::string solve_name(const Positions& examples, const LinearModel& model,
                          const std::string& what) const;
   std::optional<SolveIterate> restored(const std::string& name) const;
-  double as_the_first_process_says(double value) const;
   void report(const std::string& what, double share) const;
   void count_passes(double forward_passes, std::size_t examples) const;
   enum class Shared { logits, displaced, kernel, sample, larger_sample };
   void count_once(Shared part, double flops) const;
   double kernel_flops(std::int64_t examples) const;
+  double sample_flops(std::int64_t examples) const;
 
   ExampleStream stream_;
   at::Tensor labels_;

@@ -117,15 +117,15 @@ const LinearProblem::Sample& LinearProblem::sample_of(std::int64_t size) const {
 SampledProblem LinearProblem::sampled(const LinearModel& model, const SampledSolve& solve) const {
   const Sample& own = sample();
   at::Tensor right = residuals(own.logits, chosen(labels_, own.examples), loss_);
-  if (model.displaced && !solve.second) {
+  if (model.displaced && solve.what == SolvedFor::minimum) {
     right = right - curvature_product(own.logits, own.displaced, loss_, model.curvature);
   }
-  const bool guessed = model.displaced && !solve.second;
+  const bool moved = model.displaced && solve.what != SolvedFor::direction;
   return {.theta = own.theta,
           .root = curvature_root(own.logits, loss_, model.curvature),
           .right_side = right,
-          .displaced = guessed ? own.displaced : at::Tensor(),
-          .displacement_norm = guessed ? displacement_.norm().item<double>() : 0,
+          .displaced = moved ? own.displaced : at::Tensor(),
+          .displacement_norm = moved ? displacement_.norm().item<double>() : 0,
           .solve = solve,
           .decay = model.decay,
           .error_tolerance = options_.error_tolerance,
@@ -140,7 +140,9 @@ std::int64_t LinearProblem::preconditioner_size(const LinearModel& model,
       text(curvature_name(model.curvature), " ", model.decay, " ", model.displaced);
   const auto known = preconditioner_sizes_.find(key);
   if (known != preconditioner_sizes_.end()) return known->second;
-  const SampledProblem problem = sampled(model, {});
+  // Of the two solves the one for δ takes longer: it begins at zero and has to come nearer.
+  const SampledProblem problem =
+      sampled(model, {.what = SolvedFor::direction, .cohort = (sample_size() + 19) / 20});
   const double forward = stream_.network().forward_flops();
   std::int64_t best = 0;
   double least = 0;
@@ -166,11 +168,16 @@ std::unique_ptr<LinearOperator> LinearProblem::preconditioner(const Positions& e
                                                               const LinearModel& model,
                                                               SolveReport& report) const {
   report.preconditioner = 0;
-  const auto wanted = static_cast<std::size_t>(
-      preconditioner_size(model, static_cast<std::int64_t>(examples.size())));
-  if (wanted == 0) return nullptr;
+  const std::int64_t size = preconditioner_size(model, static_cast<std::int64_t>(examples.size()));
+  // The sample counts also where it only said that no preconditioner is worth its while.
+  if (!options_.preconditioner || (size > 0 && size <= sample_size())) {
+    count_once(Shared::sample, sample_flops(sample_size()));
+  }
+  if (size > sample_size()) count_once(Shared::larger_sample, sample_flops(size));
+  if (size == 0) return nullptr;
   // Of the sample, what belongs to this part: the cohort must not be in what is made without it.
-  const Sample& drawn = sample_of(static_cast<std::int64_t>(wanted));
+  const Sample& drawn = sample_of(size);
+  const auto wanted = static_cast<std::size_t>(size);
   const std::set<std::int64_t> part(examples.begin(), examples.end());
   Positions places, own;
   for (std::size_t i = 0; i < drawn.examples.size() && own.size() < wanted; ++i) {
@@ -253,14 +260,6 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
   const std::unique_ptr<LinearOperator> approximate_inverse =
       preconditioner(examples, model, report);
   options.preconditioner = approximate_inverse.get();
-  // The sample counts also where it only said that no preconditioner is worth its while.
-  for (const auto& [part, drawn] :
-       {std::pair(Shared::sample, &sample_), std::pair(Shared::larger_sample, &larger_sample_)}) {
-    if (!*drawn) continue;
-    const auto size = static_cast<std::int64_t>((*drawn)->examples.size());
-    count_once(part, kernel_flops(size) +
-                         4 * stream_.network().forward_flops() * static_cast<double>(size));
-  }
   const std::string name = options_.iterates ? solve_name(examples, model, what) : "";
   const std::optional<SolveIterate> kept = restored(name);
   std::int64_t before = kept ? kept->iteration : 0;
@@ -298,7 +297,7 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
   report.error_bound = summary.columns.front().relative_error_bound;
   report.converged = rounds.converged;
   report.near_enough = rounds.near_enough;
-  if (!rounds.converged) report.explanation = summary.brief();
+  report.explanation = rounds.explanation;
   return report;
 }
 
@@ -331,6 +330,25 @@ LinearProblem::Displacement LinearProblem::wlin_matrix_free(const Positions& exa
   return result;
 }
 
+LinearProblem::Displacement LinearProblem::step_matrix_free(const Positions& examples,
+                                                            const LinearModel& model) const {
+  const double ridge = model.decay * static_cast<double>(examples.size());
+  const at::Tensor b =
+      -(stream_.vjp(examples, chosen(residual(), examples)) + displacement_ * ridge);
+  count_passes(3, examples.size());
+  Displacement result;
+  result.report = solve(
+      examples, model, b,
+      {.what = "conjugate gradients of a step", .needed_error = near_shift(ridge)}, result.value);
+  return result;
+}
+
+NeededError LinearProblem::near_shift(double ridge) const {
+  return [=, this](const at::Tensor& shift, const SolveError& so_far) {
+    return needed_for_shift(as_the_first_process_says(shift.norm().item<double>()), ridge, so_far);
+  };
+}
+
 // A_r δ = J_fᵀ ρ + |f|·λ·wlin(D),   ρ = r_f + H_f J_f (wlin(D) − u)
 LinearProblem::Direction LinearProblem::direction_matrix_free(const Positions& cohort,
                                                               const Positions& retain,
@@ -355,11 +373,9 @@ LinearProblem::Direction LinearProblem::direction_matrix_free(const Positions& c
   const at::Tensor b = stream_.vjp(cohort, remaining_residual(all)) +
                        all * (model.decay * static_cast<double>(cohort.size()));
   count_passes(3, cohort.size());
-  SolveGoal small_beside_the_shift{.what = "conjugate gradients without the cohort"};
-  small_beside_the_shift.needed_error = [&](const at::Tensor& shift, const SolveError& so_far) {
-    return needed_for_shift(as_the_first_process_says(shift.norm().item<double>()),
-                            model.decay * static_cast<double>(retain.size()), so_far);
-  };
+  const SolveGoal small_beside_the_shift{
+      .what = "conjugate gradients without the cohort",
+      .needed_error = near_shift(model.decay * static_cast<double>(retain.size()))};
   direction.report =
       worse(direction.all.report, solve(retain, model, b, small_beside_the_shift, direction.value));
   direction.retain.value = all + direction.value;

@@ -14,10 +14,10 @@ class Newton final : public ForgettingMethod {
   ShiftResult shift(const ForgettingTask& task, SharedProblems& shared) const override {
     const LinearProblem& problem = shared.at_weights();
     LinearShift shift(task, problem, options_, *method_named("newton").linear);
-    const LinearProblem::Displacement solved = problem.wlin(task.split.retain, shift.model());
+    const LinearProblem::Displacement solved = problem.step(task.split.retain, shift.model());
     take(solved.report, shift.summary());
     if (solved.value.defined()) {
-      shift.move(solved.value - problem.displacement(), options_.scale.value_or(1.0),
+      shift.move(solved.value, options_.scale.value_or(1.0),
                  options_.scale ? "given" : "none: the whole step");
     }
     return shift.finish();

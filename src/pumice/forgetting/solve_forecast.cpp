@@ -92,8 +92,9 @@ SolveForecast forecast_matrix_free(const LinearProblem& problem, const LinearMod
   forecast.fits = forecast.bytes <= problem.memory();
   forecast.preconditioner = problem.preconditioner_size(model, stream.examples());
   const std::int64_t examples = stream.examples();
-  SampledSolve solve;
+  SampledSolve solve{.what = SolvedFor::step};
   const bool twice = request.difference && request.cohort > 0 && request.cohort < examples;
+  if (request.difference) solve.what = SolvedFor::minimum;
   if (twice) {
     solve.cohort = static_cast<std::int64_t>(
         std::ceil(static_cast<double>(problem.sample_size() * request.cohort) / count));
@@ -103,7 +104,7 @@ SolveForecast forecast_matrix_free(const LinearProblem& problem, const LinearMod
   };
   IterationEstimate all = estimate();
   if (twice) {
-    solve.second = true;
+    solve.what = SolvedFor::direction;
     all = sum(all, estimate());
   }
   forecast.iterations = all;

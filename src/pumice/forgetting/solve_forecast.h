@@ -11,7 +11,7 @@
 
 namespace pumice {
 
-// What is asked for: wlin(retain) alone, or δ with its two solves.
+// What is asked for: the step to wlin(retain) alone, or δ with its two solves.
 struct SolveRequest {
   std::int64_t cohort = 0;  // examples
   bool difference = true;   // δ

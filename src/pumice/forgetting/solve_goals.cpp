@@ -9,7 +9,6 @@ namespace {
 
 constexpr double largest_right_side_error = 0.002;
 constexpr double largest_distance = 0.005;
-constexpr int most_rounds = 4;
 // What is needed may be nothing: a cohort that the linear model fits exactly leaves no residual.
 constexpr double smallest_relative_error = 1e-12;
 
@@ -34,13 +33,19 @@ RoundsResult solve_in_rounds(
     const std::function<void(const ConjugateGradientsResult&)>& after_round) {
   RoundsResult rounds;
   SolveError reached;
-  for (int round = 0; round < most_rounds; ++round) {
+  for (std::int64_t round = 0; round < most_rounds; ++round) {
     ConjugateGradientsResult result = conjugate_gradients(matrix, b, options);
     after_round(result);
     const bool converged = result.summary.converged();
     const ConjugateGradientsColumn& column = result.summary.columns.front();
     const SolveError error{.bound = *column.error_bound, .relative = *column.relative_error_bound};
-    if (round == 0) rounds.converged = converged;
+    // What the caller asked for is the first round's. A later one may end where rounding begins, or
+    // creep there until its iterations are used up: which of the two it is depends on the
+    // processor.
+    if (round == 0 && !converged) {
+      rounds.converged = false;
+      rounds.explanation = result.summary.brief();
+    }
     // A round that ended where rounding begins may have moved away.
     if (round == 0 || error.bound < reached.bound) {
       reached = error;

@@ -24,18 +24,22 @@ double needed_for_right_side(double remaining_residual, const SolveError& so_far
 // one is above .9999.
 double needed_for_shift(double length, double ridge, const SolveError& so_far);
 
+// How often a solve goes on to a goal that became known on its way.
+constexpr std::int64_t most_rounds = 4;
+
 // The relative error that x needs beyond the options' tolerances.
 using NeededError = std::function<double(const at::Tensor& x, const SolveError& so_far)>;
 
 struct RoundsResult {
   ConjugateGradientsResult nearest;  // of the round with the smallest bound of the error
   bool converged = true;             // by the options' own tolerances: the first round
+  std::string explanation = {};      // if not
   bool near_enough = true;           // by `needed`, too; float32 may not carry as many digits
 };
 
 // Conjugate gradients for one right-hand side b that go on from where they were until the error is
-// at most `needed(x, error)`, in at most four rounds. `after_round` is told of each. Needs
-// options.error_tolerance.
+// at most `needed(x, error)`, in at most `most_rounds` rounds, each of up to max_iterations.
+// `after_round` is told of each. Needs options.error_tolerance.
 RoundsResult solve_in_rounds(
     const LinearOperator& matrix, const at::Tensor& b, ConjugateGradientsOptions options,
     const NeededError& needed,
