@@ -1,9 +1,12 @@
 #include "pumice/forgetting/dual_solve.h"
 
+#include <ATen/ops/linalg_pinv.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 #include <torch/utils.h>
+
+#include <cmath>
 
 #include "contracts/linear_operator_contract.h"
 #include "pumice/forgetting/loss.h"
@@ -37,6 +40,43 @@ TEST(Loss, TheRootOfTheCurvatureTimesItsTransposeIsTheSoftmaxHessian) {
             1e-15);
   EXPECT_FALSE(curvature_root(logits, Loss::squared, Curvature::softmax).defined());
   EXPECT_FALSE(curvature_root(logits, Loss::cross_entropy, Curvature::identity).defined());
+}
+
+TEST(Loss, TheTraceOfTheCurvatureTellsWhatIsNotCertain) {
+  torch::manual_seed(6);
+  at::Tensor logits = torch::randn({6, 5}, at::kDouble) * 3;
+  logits[0] = at::tensor({800.0, 0.0, 0.0, 0.0, 0.0}, at::kDouble);  // certain
+  const at::Tensor trace = curvature_trace(logits, Loss::cross_entropy, Curvature::softmax);
+  const at::Tensor dense = softmax_hessians(logits).diagonal(0, 1, 2).sum(1);
+  EXPECT_LT((trace - dense).abs().max().item<double>(), 1e-15);
+  EXPECT_EQ(trace[0].item<double>(), 0);
+  EXPECT_FALSE(curvature_trace(logits, Loss::squared, Curvature::softmax).defined());
+  EXPECT_FALSE(curvature_trace(logits, Loss::cross_entropy, Curvature::identity).defined());
+}
+
+// R η = ρ has |η| = |R⁺ρ| where the model is right; where it is wrong, that has no limit.
+TEST(Loss, ResidualsAreAsLongOnTheCurvatureAsWhatMakesThem) {
+  const auto length = [](const at::Tensor& logits, std::int64_t label, Curvature curvature) {
+    const at::Tensor rho = residuals(logits, at::tensor({label}, at::kLong), Loss::cross_entropy);
+    return length_on_curvature(logits, rho, Loss::cross_entropy, curvature);
+  };
+  const auto exact = [](const at::Tensor& logits, std::int64_t label) {
+    const at::Tensor root = curvature_root(logits, Loss::cross_entropy, Curvature::softmax)[0];
+    const at::Tensor rho =
+        residuals(logits, at::tensor({label}, at::kLong), Loss::cross_entropy)[0];
+    return at::linalg_pinv(root).mv(rho).norm().item<double>();
+  };
+  const at::Tensor sure = at::tensor({4.0, 0.5, -1.0}, at::kDouble).unsqueeze(0);
+  EXPECT_NEAR(length(sure, 0, Curvature::softmax), exact(sure, 0), 1e-12);
+  EXPECT_NEAR(
+      length(sure, 0, Curvature::identity),
+      residuals(sure, at::tensor({0}, at::kLong), Loss::cross_entropy).norm().item<double>(),
+      1e-15);
+  const at::Tensor wrong = at::tensor({14.0, 0.5, -1.0}, at::kDouble).unsqueeze(0);
+  EXPECT_GT(exact(wrong, 2), 100);
+  EXPECT_LT(length(wrong, 2, Curvature::softmax), std::sqrt(2.0) + 1e-12);
+  const at::Tensor certain = at::tensor({900.0, 0.0, 0.0}, at::kDouble).unsqueeze(0);
+  EXPECT_EQ(length(certain, 0, Curvature::softmax), 0);
 }
 
 TEST(Loss, ResidualsAreTheGradientOfTheLossWithRespectToTheLogits) {

@@ -57,14 +57,23 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
     displacement = displacement_on_rows(jacobian, problem, examples);
     jacobian = at::cat({jacobian, jacobian.new_zeros({rows, 1})}, 1);
   }
-  const at::Tensor root =
-      problem.root.defined() ? problem.root.narrow(0, 0, examples).to(at::kDouble) : at::Tensor();
-  const double ridge = problem.decay * static_cast<double>(examples);
-  const auto matrix_of = [&](std::int64_t count) {
-    const at::Tensor own = turned(root.defined() ? root.narrow(0, 0, count) : root,
-                                  jacobian.narrow(0, 0, count * classes));
-    at::Tensor matrix =
-        symmetric(own.t().mm(own)).mul_(static_cast<double>(examples) / static_cast<double>(count));
+  const SolvedFor what = problem.solve.what;
+  // The cohort has the same share of a part of the sample.
+  const auto drawn = static_cast<double>(problem.right_side.size(0));
+  const auto cohort = static_cast<std::int64_t>(
+      std::ceil(static_cast<double>(problem.solve.cohort) * static_cast<double>(examples) / drawn));
+  const bool divided = cohort > 0 && cohort < examples;
+  const std::int64_t retained = divided ? examples - cohort : examples;
+  const std::int64_t solved = what == SolvedFor::direction ? retained : examples;
+  const at::Tensor logits = problem.logits.narrow(0, 0, examples);
+  const at::Tensor root = curvature_root(logits, problem.loss, problem.curvature);
+  const double ridge = problem.decay * static_cast<double>(solved);
+  const auto matrix_of = [&](const at::Tensor& chosen, double weight) {
+    const at::Tensor rows_of_chosen =
+        jacobian.view({examples, classes, -1}).index_select(0, chosen).flatten(0, 1);
+    const at::Tensor own =
+        turned(root.defined() ? root.index_select(0, chosen) : root, rows_of_chosen);
+    at::Tensor matrix = symmetric(own.t().mm(own)).mul_(weight);
     matrix.diagonal().add_(ridge);
     return matrix;
   };
@@ -74,14 +83,20 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
   options.smallest_eigenvalue = ridge;
   options.max_iterations = problem.max_iterations;
   std::optional<DenseOperator> inverse;
+  preconditioner = std::min(preconditioner, solved - 1);
   if (preconditioner > 0) {
-    const Cholesky factor =
-        Cholesky::factorize(matrix_of(preconditioner), {.eigenvalues_up_to = 0});
+    const at::Tensor trace =
+        curvature_trace(logits.narrow(0, 0, solved), problem.loss, problem.curvature);
+    const at::Tensor chosen =
+        trace.defined() ? trace.argsort(0, /*descending=*/true) : at::arange(solved, at::kLong);
+    const double weight =
+        trace.defined() ? 1 : static_cast<double>(solved) / static_cast<double>(preconditioner);
+    const Cholesky factor = Cholesky::factorize(
+        matrix_of(chosen.narrow(0, 0, preconditioner), weight), {.eigenvalues_up_to = 0});
     if (!factor.summary().succeeded) return problem.max_iterations;
     inverse.emplace(symmetric(factor.solve(at::eye(jacobian.size(1), at::kDouble))));
     options.preconditioner = &*inverse;
   }
-  const SolvedFor what = problem.solve.what;
   at::Tensor t = problem.right_side.narrow(0, 0, examples).to(at::kDouble).clone();
   NeededError needed;
   if (what != SolvedFor::minimum) {
@@ -89,28 +104,22 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
       return needed_for_shift(x.norm().item<double>(), ridge, so_far);
     };
   }
-  // The cohort has the same share of a part of the sample.
-  const auto drawn = static_cast<double>(problem.right_side.size(0));
-  const auto cohort = static_cast<std::int64_t>(
-      std::ceil(static_cast<double>(problem.solve.cohort) * static_cast<double>(examples) / drawn));
-  if (cohort > 0 && cohort < examples) {
-    const std::int64_t first = examples - cohort;
-    if (what == SolvedFor::direction) {
-      t.narrow(0, 0, first).zero_();
-    } else if (what == SolvedFor::minimum) {
-      const at::Tensor own = jacobian.narrow(0, first * classes, cohort * classes);
-      const at::Tensor right = t.narrow(0, first, cohort);
-      const at::Tensor own_root = root.defined() ? root.narrow(0, first, cohort) : root;
-      needed = [=](const at::Tensor& x, const SolveError& so_far) {
-        const at::Tensor seen = curvature_product(own_root, own.mv(x).view_as(right));
-        return needed_for_right_side((right - seen).norm().item<double>(), so_far);
-      };
-    }
+  if (divided && what == SolvedFor::direction) t.narrow(0, 0, retained).zero_();
+  if (divided && what == SolvedFor::minimum) {
+    const at::Tensor own = jacobian.narrow(0, retained * classes, cohort * classes);
+    const at::Tensor right = t.narrow(0, retained, cohort);
+    const at::Tensor own_logits = logits.narrow(0, retained, cohort);
+    needed = [=, &problem](const at::Tensor& x, const SolveError& so_far) {
+      const at::Tensor seen =
+          curvature_product(own_logits, own.mv(x).view_as(right), problem.loss, problem.curvature);
+      return needed_for_right_side(
+          length_on_curvature(own_logits, right - seen, problem.loss, problem.curvature), so_far);
+    };
   }
   at::Tensor b = jacobian.t().mv(t.reshape({-1}));
   if (what == SolvedFor::step) b += *displacement * ridge;
   if (b.norm().item<double>() == 0) return 0;
-  const DenseOperator matrix(matrix_of(examples));
+  const DenseOperator matrix(matrix_of(at::arange(solved, at::kLong), 1));
   if (displacement && what == SolvedFor::minimum) {
     const at::Tensor guess = -*displacement;
     const double gain = (guess.dot(2 * b - matrix.apply(guess))).item<double>();
@@ -134,11 +143,11 @@ IterationEstimate estimate_iterations(const SampledProblem& problem, std::int64_
   if (examples <= drawn || drawn < 2) return {now, now, now};
   const double before = iterations(drawn / 2);
   const double power =
-      before > 0 ? std::clamp(std::log2(std::max(now, 1.0) / before), 0.0, 0.5) : 0;
+      before > 0 ? std::clamp(std::log2(std::max(now, 1.0) / before), -0.5, 0.5) : 0;
   const double growth = std::pow(static_cast<double>(examples) / static_cast<double>(drawn), power);
   const auto most = static_cast<double>(most_rounds * problem.max_iterations);
-  return {std::min(most, now), std::min(most, now * std::sqrt(growth)),
-          std::min(most, now * growth)};
+  return {std::min(most, now * std::min(1.0, growth)), std::min(most, now * std::sqrt(growth)),
+          std::min(most, now * std::max(1.0, growth))};
 }
 
 }  // namespace pumice

@@ -5,7 +5,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
+
+#include "pumice/forgetting/loss.h"
 
 namespace pumice {
 
@@ -22,8 +23,10 @@ struct SampledSolve {
 
 // The linearised problem of m examples drawn from N, as far as their kernel tells it.
 struct SampledProblem {
-  at::Tensor theta;       // Θ, (m·c)×(m·c), float64
-  at::Tensor root;        // R, m×c×k with H = R Rᵀ; undefined: H = I
+  at::Tensor theta;   // Θ, (m·c)×(m·c), float64
+  at::Tensor logits;  // m×c: H follows from them
+  Loss loss = Loss::cross_entropy;
+  Curvature curvature = Curvature::identity;
   at::Tensor right_side;  // t, m×c: the solve's right-hand side is Jᵀ t (a step's: Jᵀ t + μ u)
   // J u (m×c) and |u|. A minimum is sought from −u, if that is nearer than zero; undefined: from
   // zero.
@@ -37,10 +40,10 @@ struct SampledProblem {
 };
 
 // What conjugate gradients in weight space would take on the first n of the m examples, s of them
-// making the Woodbury preconditioner (0: none). With Θ = L Lᵀ the rows of L have the inner products
-// of the rows of J, so L stands for J: A' = LᵀHL + nλI has the spectrum that the solve sees, and
-// the same iterates up to a rotation; what u has outside of its rows is one more coordinate. Cost:
-// a few (n·c)³.
+// making the Woodbury preconditioner (0: none; chosen as for a solve). With Θ = L Lᵀ the rows of L
+// have the inner products of the rows of J, so L stands for J: A' = LᵀHL + nλI has the spectrum
+// that the solve sees, and the same iterates up to a rotation; what u has outside of its rows is
+// one more coordinate. Cost: a few (n·c)³.
 std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t examples,
                                   std::int64_t preconditioner);
 
@@ -49,9 +52,11 @@ struct IterationEstimate {
 };
 
 // For N examples, s of them in the preconditioner: on the sample, the same share of it. A/N =
-// JᵀHJ/N + λI tends to a limit, and with it the number of iterations, from below. low: what m
-// examples take. high: the growth from m/2 to m goes on at the same power of N. expected: half way
-// between them, in logarithms.
+// JᵀHJ/N + λI tends to a limit, and with it the number of iterations: without a preconditioner from
+// below; with one mostly from above, since a share of few examples tells less than the same share
+// of many. Two ends: what m examples take, and what they would take if the change from m/2 to m
+// went on at the same power of N (at most its square root). low and high: the smaller and the
+// larger of the two; expected: half way between them, in logarithms.
 IterationEstimate estimate_iterations(const SampledProblem& problem, std::int64_t examples,
                                       std::int64_t preconditioner);
 

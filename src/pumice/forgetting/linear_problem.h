@@ -181,7 +181,13 @@ class LinearProblem {
   std::int64_t sample_size() const;
   // How many examples make the preconditioner of a solve with so many: what takes the least work by
   // the estimate, of none to a fifth of all, within 4,096 rows and a quarter of the memory.
+  //
+  // Where H differs from example to example (softmax), they are those with the largest trace of H,
+  // and stand for themselves: of a model that fits its data a few examples make most of JᵀHJ. Where
+  // H is the identity they are drawn, and stand for all.
   std::int64_t preconditioner_size(const LinearModel& model, std::int64_t examples) const;
+  // Whether a kernel of their own has to be computed for them, beside that of sample().
+  bool needs_own_kernel(const LinearModel& model, std::int64_t preconditioner) const;
   // The sample as a problem of its own.
   SampledProblem sampled(const LinearModel& model, const SampledSolve& solve) const;
 
@@ -225,8 +231,13 @@ class LinearProblem {
   std::unique_ptr<LinearOperator> preconditioner(const Positions& examples,
                                                  const LinearModel& model,
                                                  SolveReport& report) const;
-  const Sample& sample_of(std::int64_t size) const;  // at least so many examples
-  Sample drawn(std::int64_t size) const;
+  bool alike(const LinearModel& model) const;  // H is the same for all examples
+  Positions drawn(std::int64_t size) const;    // the first ones of the order of sample()
+  Positions most_curved(std::int64_t size, const LinearModel& model) const;
+  Sample sampled_kernel(const Positions& examples) const;
+  // What a preconditioner is made of: at least so many examples, in an order that does not depend
+  // on how many.
+  const Sample& representatives(std::int64_t size, const LinearModel& model) const;
   std::int64_t vector_bytes() const;  // of a solve, and what grows with the examples
   std::int64_t sample_bytes(std::int64_t size) const;
   std::int64_t largest_preconditioner() const;
@@ -235,7 +246,7 @@ class LinearProblem {
   std::optional<SolveIterate> restored(const std::string& name) const;
   void report(const std::string& what, double share) const;
   void count_passes(double forward_passes, std::size_t examples) const;
-  enum class Shared { logits, displaced, kernel, sample, larger_sample };
+  enum class Shared { logits, displaced, kernel, sample, representatives };
   void count_once(Shared part, double flops) const;
   double kernel_flops(std::int64_t examples) const;
   double sample_flops(std::int64_t examples) const;
@@ -248,7 +259,7 @@ class LinearProblem {
   mutable std::optional<Linearization> linearization_;
   mutable at::Tensor logits_, residual_, displaced_;
   mutable std::optional<Kernel> kernel_;
-  mutable std::optional<Sample> sample_, larger_sample_;
+  mutable std::optional<Sample> sample_, representatives_;
   mutable std::map<std::string, std::int64_t> preconditioner_sizes_;
   mutable double flops_ = 0;
   mutable std::set<Shared> counted_;

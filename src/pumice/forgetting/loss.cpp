@@ -1,5 +1,7 @@
 #include "pumice/forgetting/loss.h"
 
+#include <cmath>
+
 #include "pumice/core/error.h"
 #include "pumice/core/suggestion.h"
 
@@ -60,6 +62,20 @@ at::Tensor curvature_product(const at::Tensor& logits, const at::Tensor& x, Loss
   const at::Tensor shares = logits.detach().to(at::kDouble).softmax(1);
   const at::Tensor weighted = shares * wide;
   return weighted - shares * weighted.sum(1, /*keepdim=*/true);
+}
+
+at::Tensor curvature_trace(const at::Tensor& logits, Loss loss, Curvature curvature) {
+  if (loss == Loss::squared || curvature == Curvature::identity) return {};
+  return 1 - logits.detach().to(at::kDouble).softmax(1).square().sum(1);
+}
+
+double length_on_curvature(const at::Tensor& logits, const at::Tensor& rho, Loss loss,
+                           Curvature curvature) {
+  const at::Tensor wide = rho.detach().to(at::kDouble);
+  if (loss == Loss::squared || curvature == Curvature::identity) return wide.norm().item<double>();
+  const at::Tensor shares = logits.detach().to(at::kDouble).softmax(1);
+  const at::Tensor scale = at::maximum(shares, wide.abs()).clamp_min(1e-300);
+  return std::sqrt((wide.square() / scale).sum().item<double>());
 }
 
 }  // namespace pumice

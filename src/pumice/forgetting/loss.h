@@ -30,4 +30,13 @@ at::Tensor curvature_root(const at::Tensor& logits, Loss loss, Curvature curvatu
 at::Tensor curvature_product(const at::Tensor& logits, const at::Tensor& x, Loss loss,
                              Curvature curvature);
 
+// tr H of each example, N, float64; undefined where H is the identity. softmax: 1 − |π|². Examples
+// that the model is sure of have next to none.
+at::Tensor curvature_trace(const at::Tensor& logits, Loss loss, Curvature curvature);
+
+// How long residuals ρ (N×c) are beside R η with |η| = 1: identity |ρ|; softmax √Σ ρ²/max(π, |ρ|),
+// which is |R⁺ρ| where |ρ| <= π, and at most √Σ|ρ| where the model is wrong and |R⁺ρ| has no limit.
+double length_on_curvature(const at::Tensor& logits, const at::Tensor& rho, Loss loss,
+                           Curvature curvature);
+
 }  // namespace pumice

@@ -78,40 +78,65 @@ std::int64_t LinearProblem::vector_bytes() const {
 
 std::int64_t LinearProblem::fixed_bytes() const {
   const std::int64_t sampled = sample_bytes(sample_size());
-  const std::int64_t larger = largest_preconditioner();
-  return vector_bytes() + (larger > sample_size() ? sampled / 4 + sample_bytes(larger) : sampled);
+  return vector_bytes() + std::max(sampled, sampled / 4 + sample_bytes(largest_preconditioner()));
 }
 
-LinearProblem::Sample LinearProblem::drawn(std::int64_t size) const {
-  Sample drawn;
-  drawn.examples = RandomStream(1, "preconditioner").permutation(examples());
-  drawn.examples.resize(static_cast<std::size_t>(size));
-  drawn.logits = stream_.logits(drawn.examples);
+bool LinearProblem::alike(const LinearModel& model) const {
+  return loss_ == Loss::squared || model.curvature == Curvature::identity;
+}
+
+LinearProblem::Positions LinearProblem::drawn(std::int64_t size) const {
+  Positions order = RandomStream(1, "preconditioner").permutation(examples());
+  order.resize(static_cast<std::size_t>(size));
+  return order;
+}
+
+LinearProblem::Positions LinearProblem::most_curved(std::int64_t size,
+                                                    const LinearModel& model) const {
+  const at::Tensor trace = curvature_trace(logits(), loss_, model.curvature).contiguous();
+  const double* of = trace.data_ptr<double>();
+  Positions order(static_cast<std::size_t>(examples()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [of](std::int64_t a, std::int64_t b) { return of[a] > of[b]; });
+  order.resize(static_cast<std::size_t>(size));
+  return order;
+}
+
+LinearProblem::Sample LinearProblem::sampled_kernel(const Positions& examples) const {
+  Sample sample{
+      .examples = examples, .theta = {}, .logits = stream_.logits(examples), .displaced = {}};
   KernelOptions options;
-  // A small one is there before the vectors are.
-  options.memory =
-      size > sample_size() ? std::max(memory() - vector_bytes(), memory() / 2) : memory();
+  // That of sample() is there before the vectors are.
+  options.memory = sample_ ? std::max(memory() - vector_bytes(), memory() / 2) : memory();
   options.progress = [this](double share) { report("kernel of a sample", share); };
-  drawn.theta = kernel_of_examples(stream_, drawn.examples, options);
-  return drawn;
+  sample.theta = kernel_of_examples(stream_, examples, options);
+  return sample;
 }
 
 const LinearProblem::Sample& LinearProblem::sample() const {
   if (!sample_) {
-    sample_ = drawn(sample_size());
+    sample_ = sampled_kernel(drawn(sample_size()));
     sample_->displaced = stream_.jvp(sample_->examples, displacement_);
   }
   return *sample_;
 }
 
-// Samples are the beginnings of one order, so the smaller one serves where it is large enough.
-const LinearProblem::Sample& LinearProblem::sample_of(std::int64_t size) const {
-  if (size <= sample_size()) return sample();
-  if (!larger_sample_ || size > static_cast<std::int64_t>(larger_sample_->examples.size())) {
-    larger_sample_.reset();
-    larger_sample_ = drawn(size);
+bool LinearProblem::needs_own_kernel(const LinearModel& model, std::int64_t preconditioner) const {
+  return preconditioner > (alike(model) ? sample_size() : 0);
+}
+
+const LinearProblem::Sample& LinearProblem::representatives(std::int64_t size,
+                                                            const LinearModel& model) const {
+  if (!needs_own_kernel(model, size)) return sample();
+  const Positions wanted = alike(model) ? drawn(size) : most_curved(size, model);
+  const bool known = representatives_ && representatives_->examples.size() >= wanted.size() &&
+                     std::equal(wanted.begin(), wanted.end(), representatives_->examples.begin());
+  if (!known) {
+    representatives_.reset();
+    representatives_ = sampled_kernel(wanted);
   }
-  return *larger_sample_;
+  return *representatives_;
 }
 
 SampledProblem LinearProblem::sampled(const LinearModel& model, const SampledSolve& solve) const {
@@ -122,7 +147,9 @@ SampledProblem LinearProblem::sampled(const LinearModel& model, const SampledSol
   }
   const bool moved = model.displaced && solve.what != SolvedFor::direction;
   return {.theta = own.theta,
-          .root = curvature_root(own.logits, loss_, model.curvature),
+          .logits = own.logits,
+          .loss = loss_,
+          .curvature = model.curvature,
           .right_side = right,
           .displaced = moved ? own.displaced : at::Tensor(),
           .displacement_norm = moved ? displacement_.norm().item<double>() : 0,
@@ -153,7 +180,7 @@ std::int64_t LinearProblem::preconditioner_size(const LinearModel& model,
     const double work = estimate_iterations(problem, examples, size).expected *
                             (stream_.passes_of_product() * static_cast<double>(examples) +
                              (stream_.passes_of_product() + 1) * static_cast<double>(size)) +
-                        (size > sample_size() ? kernel_flops(size) / forward / 2 : 0);
+                        (needs_own_kernel(model, size) ? kernel_flops(size) / forward / 2 : 0);
     if (part == 0 || work < least) {
       least = work;
       best = size;
@@ -170,27 +197,29 @@ std::unique_ptr<LinearOperator> LinearProblem::preconditioner(const Positions& e
   report.preconditioner = 0;
   const std::int64_t size = preconditioner_size(model, static_cast<std::int64_t>(examples.size()));
   // The sample counts also where it only said that no preconditioner is worth its while.
-  if (!options_.preconditioner || (size > 0 && size <= sample_size())) {
+  const bool own_kernel = needs_own_kernel(model, size);
+  if (!options_.preconditioner || (size > 0 && !own_kernel)) {
     count_once(Shared::sample, sample_flops(sample_size()));
   }
-  if (size > sample_size()) count_once(Shared::larger_sample, sample_flops(size));
+  if (own_kernel) count_once(Shared::representatives, sample_flops(size));
   if (size == 0) return nullptr;
-  // Of the sample, what belongs to this part: the cohort must not be in what is made without it.
-  const Sample& drawn = sample_of(size);
+  // Of these, what belongs to this part: the cohort must not be in what is made without it.
+  const Sample& known = representatives(size, model);
   const auto wanted = static_cast<std::size_t>(size);
   const std::set<std::int64_t> part(examples.begin(), examples.end());
   Positions places, own;
-  for (std::size_t i = 0; i < drawn.examples.size() && own.size() < wanted; ++i) {
-    if (!part.contains(drawn.examples[i])) continue;
+  for (std::size_t i = 0; i < known.examples.size() && own.size() < wanted; ++i) {
+    if (!part.contains(known.examples[i])) continue;
     places.push_back(static_cast<std::int64_t>(i));
-    own.push_back(drawn.examples[i]);
+    own.push_back(known.examples[i]);
   }
   if (own.empty()) return nullptr;
   const double ridge = model.decay * static_cast<double>(examples.size());
-  const double ratio = static_cast<double>(examples.size()) / static_cast<double>(own.size());
+  const double ratio =
+      alike(model) ? static_cast<double>(examples.size()) / static_cast<double>(own.size()) : 1;
   const Cholesky factor = Cholesky::factorize(woodbury_matrix(
-      kernel_of(drawn.theta, places, classes()),
-      curvature_root(chosen(drawn.logits, places), loss_, model.curvature), ridge, ratio));
+      kernel_of(known.theta, places, classes()),
+      curvature_root(chosen(known.logits, places), loss_, model.curvature), ridge, ratio));
   const at::Tensor succeeded = stream_.as_the_first_process_says(
       at::tensor({factor.summary().succeeded ? 1.0 : 0.0}, at::kDouble));
   if (succeeded.item<double>() == 0) return nullptr;
@@ -353,20 +382,21 @@ NeededError LinearProblem::near_shift(double ridge) const {
 LinearProblem::Direction LinearProblem::direction_matrix_free(const Positions& cohort,
                                                               const Positions& retain,
                                                               const LinearModel& model) const {
+  const at::Tensor own_logits = chosen(logits(), cohort);
   const auto remaining_residual = [&](const at::Tensor& all) {
     const at::Tensor step = model.displaced ? all - displacement_ : all;
     count_passes(2, cohort.size());
-    return chosen(residual(), cohort) + curvature_product(chosen(logits(), cohort),
-                                                          stream_.jvp(cohort, step), loss_,
-                                                          model.curvature);
+    return chosen(residual(), cohort) +
+           curvature_product(own_logits, stream_.jvp(cohort, step), loss_, model.curvature);
   };
   Positions everything(static_cast<std::size_t>(examples()));
   std::iota(everything.begin(), everything.end(), 0);
   Direction direction;
   SolveGoal small_beside_the_residual;
   small_beside_the_residual.needed_error = [&](const at::Tensor& all, const SolveError& so_far) {
-    return needed_for_right_side(
-        as_the_first_process_says(remaining_residual(all).norm().item<double>()), so_far);
+    return needed_for_right_side(as_the_first_process_says(length_on_curvature(
+                                     own_logits, remaining_residual(all), loss_, model.curvature)),
+                                 so_far);
   };
   direction.all = wlin_matrix_free(everything, model, small_beside_the_residual);
   const at::Tensor& all = direction.all.value;

@@ -121,7 +121,7 @@ SolveForecast forecast_matrix_free(const LinearProblem& problem, const LinearMod
   forecast.seconds = passes(all.expected) * own_pass;
   forecast.seconds_low = passes(all.low) * own_pass;
   forecast.seconds_high = passes(all.high) * own_pass;
-  if (forecast.preconditioner > problem.sample_size()) {
+  if (problem.needs_own_kernel(model, forecast.preconditioner)) {
     const KernelProblem kernel = problem.kernel_problem(forecast.preconditioner);
     forecast.flops += fewest_flops(stream.network().layers(), kernel);
     if (const auto plan = plan_within(problem, kernel)) {

@@ -7,8 +7,8 @@
 namespace pumice {
 namespace {
 
-constexpr double largest_right_side_error = 0.002;
-constexpr double largest_distance = 0.005;
+constexpr double largest_right_side_error = 0.01;
+constexpr double largest_distance = 0.01;
 // What is needed may be nothing: a cohort that the linear model fits exactly leaves no residual.
 constexpr double smallest_relative_error = 1e-12;
 

@@ -17,10 +17,11 @@ struct SolveError {
   double relative = 0;  // bound / |x|_A
 };
 
-// The relative error at which the bound is small beside the cohort's remaining residual |ρ|, into
-// which an error e of wlin(D) enters as H_f J_f e, |H_f J_f e| <= |e|_A: at most 0.002·|ρ|.
+// The relative error at which the bound is small beside the cohort's remaining residual ρ, into
+// which an error e of wlin(D) enters as H_f J_f e = R_f η, η = R_fᵀ J_f e, |η| <= |e|_A: at most
+// 0.01 of ρ's length beside such an η (length_on_curvature in loss.h).
 double needed_for_right_side(double remaining_residual, const SolveError& so_far);
-// The same for the shift: |e| <= |e|_A/√μ is at most 0.005·|δ|, so that its cosine with the exact
+// The same for the shift: |e| <= |e|_A/√μ is at most 0.01·|δ|, so that its cosine with the exact
 // one is above .9999.
 double needed_for_shift(double length, double ridge, const SolveError& so_far);
 
