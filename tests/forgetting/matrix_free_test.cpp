@@ -148,6 +148,17 @@ TEST(MatrixFree, TheEstimateFromTheKernelCountsTheIterationsOfTheSolve) {
       const auto steps =
           static_cast<double>(*problem.step(everything(24), model).report.iterations);
       EXPECT_NEAR(of_step.expected, steps, std::max(1.5, 0.05 * steps));
+      // The sample's own cohort is another one, and of the right-hand side only ρ is estimated.
+      const LinearProblem::Direction direction =
+          problem.direction(request.split.cohort, request.split.retain, model);
+      double both = 0;
+      for (const SolvedFor what : {SolvedFor::minimum, SolvedFor::direction}) {
+        const SampledProblem sampled = problem.sampled(model, {.what = what, .cohort = 4});
+        both += estimate_iterations(sampled, 24, preconditioner).expected;
+      }
+      const auto iterations = static_cast<double>(*direction.report.iterations);
+      EXPECT_GT(both, iterations / 1.5);
+      EXPECT_LT(both, iterations * 1.5);
       const IterationEstimate more =
           estimate_iterations(problem.sampled(model, {}), 24000, preconditioner);
       EXPECT_LE(more.low, more.expected);

@@ -4,6 +4,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <cmath>
+
 #include "pumice/linalg/dense_operator.h"
 
 namespace pumice {
@@ -52,7 +54,42 @@ TEST(SolveGoals, IterationsThatEndBeforeTheToleranceAreAFailureBeforeTheGoalOnly
   const RoundsResult unfinished = problem.solve(1e-12);
   EXPECT_FALSE(unfinished.converged);
   EXPECT_FALSE(unfinished.near_enough);
+  EXPECT_TRUE(unfinished.out_of_iterations);
   EXPECT_NE(unfinished.explanation.find("iterations"), std::string::npos);
+}
+
+// Its products are exact until it is told otherwise.
+class Worsening final : public LinearOperator {
+ public:
+  explicit Worsening(const LinearOperator& exact) : exact_(exact) {}
+  std::int64_t size() const override { return exact_.size(); }
+  at::Tensor apply(const at::Tensor& x) const override {
+    const at::Tensor y = exact_.apply(x);
+    if (!rounds) return y;
+    return y + 0.2 * y.norm() * at::ones_like(y) / std::sqrt(static_cast<double>(y.numel()));
+  }
+  at::Tensor diagonal() const override { return exact_.diagonal(); }
+
+  bool rounds = false;
+
+ private:
+  const LinearOperator& exact_;
+};
+
+TEST(SolveGoals, ARoundThatMovedAwayIsNotTaken) {
+  Problem problem;
+  Worsening matrix(problem.matrix);
+  at::Tensor first;
+  problem.options.error_tolerance = 1e-3;
+  const RoundsResult result = solve_in_rounds(
+      matrix, problem.b, problem.options, [](const at::Tensor&, const SolveError&) { return 1e-6; },
+      [&](const ConjugateGradientsResult& round) {
+        if (!matrix.rounds) first = round.solution.clone();
+        matrix.rounds = true;
+      });
+  EXPECT_TRUE(result.converged);
+  EXPECT_FALSE(result.near_enough);
+  EXPECT_TRUE(at::equal(result.nearest.solution, first));
 }
 
 TEST(SolveGoals, WhereRoundingEndsASolveTheNearestRoundIsTaken) {

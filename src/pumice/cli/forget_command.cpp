@@ -1,4 +1,5 @@
 // pumice forget: a model, its data and a deletion request in; a scrubbed model and a record out.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <iomanip>
@@ -386,7 +387,10 @@ std::string forget(const CLI::App& command, const ForgetFlags& flags, ProcessGro
     write_record(flags.record, record);
   }
   const bool unfinished = !failed.empty() && !flags.accept_unconverged;
-  if (unfinished) {
+  // Only to those that ran out of iterations more of them are of any use.
+  if (unfinished && std::any_of(results.begin(), results.end(), [](const Scrubbed& result) {
+        return result.summary.out_of_iterations;
+      })) {
     checkpoint.keep();
   } else {
     checkpoint.remove();

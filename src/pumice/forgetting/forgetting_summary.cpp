@@ -36,6 +36,7 @@ std::string ForgettingSummary::brief() const {
   out += "|shift| = " + number(shift_norm);
   if (scale) out += ", scale " + number(*scale);
   if (ridge) out += ", ridge " + number(*ridge);
+  if (!near_enough.value_or(true)) out += ", less exact than the rules of docs/scale.md want";
   if (reference) out += ", cosine to retrained " + number(reference->cosine);
   out += noise ? ", noise " + number(noise->scale) + " (" + noise->shape + ")" : ", no noise";
   return out + ", " + duration_text(seconds) + ", " + number(epoch_equivalents) + " epochs' work";

@@ -48,7 +48,8 @@ struct NoiseSummary {
 struct ForgettingSummary {
   std::string method;
   bool converged = true;
-  std::string explanation = {};  // of a failure
+  std::string explanation = {};    // of a failure
+  bool out_of_iterations = false;  // matrix-free: why it failed; its iterates are worth keeping
 
   double shift_norm = 0;                      // |h(w) − w|
   double displacement_norm = 0;               // |w − centre|

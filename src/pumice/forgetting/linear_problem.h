@@ -109,6 +109,7 @@ struct SolveReport {
   std::optional<bool> near_enough = {};
   std::optional<std::int64_t> preconditioner = {};  // matrix-free: its examples, 0: none
   std::string explanation = {};                     // of a failure
+  bool out_of_iterations = false;                   // matrix-free: why it failed; more would help
 };
 
 // u = w − centre. Linearised at w, the regularised objective on S has its minimum at
@@ -195,6 +196,8 @@ class LinearProblem {
   double as_the_first_process_says(double value) const;
 
   std::int64_t memory() const;  // the budget
+  // What is left of it for the preconditioner's kernel.
+  std::int64_t memory_beside_vectors() const;
   // Matrix-free: bytes besides the batch, the preconditioner's kernel included.
   std::int64_t fixed_bytes() const;
   const LinearProblemOptions& options() const { return options_; }
@@ -234,7 +237,7 @@ class LinearProblem {
   bool alike(const LinearModel& model) const;  // H is the same for all examples
   Positions drawn(std::int64_t size) const;    // the first ones of the order of sample()
   Positions most_curved(std::int64_t size, const LinearModel& model) const;
-  Sample sampled_kernel(const Positions& examples) const;
+  Sample sampled_kernel(const Positions& examples, std::int64_t memory) const;
   // What a preconditioner is made of: at least so many examples, in an order that does not depend
   // on how many.
   const Sample& representatives(std::int64_t size, const LinearModel& model) const;

@@ -26,6 +26,8 @@ constexpr std::int64_t smallest_sample = 16;  // examples, as far as their rows 
 constexpr std::int64_t preconditioner_share = 5;
 constexpr std::int64_t preconditioner_rows = 4096;
 constexpr double preconditioner_share_of_memory = 0.25;
+// Examples that must still pass through the network together: smaller batches are slower.
+constexpr std::int64_t batch_beside_preconditioner = 16;
 
 at::Tensor chosen(const at::Tensor& rows, const std::vector<std::int64_t>& positions) {
   return rows.index_select(0, at::tensor(positions, at::kLong));
@@ -60,7 +62,10 @@ std::int64_t LinearProblem::sample_bytes(std::int64_t size) const {
 std::int64_t LinearProblem::largest_preconditioner() const {
   if (options_.preconditioner) return std::min(*options_.preconditioner, examples());
   std::int64_t most = std::min(examples() / preconditioner_share, preconditioner_rows / classes());
-  const double room = preconditioner_share_of_memory * static_cast<double>(memory());
+  const std::int64_t beside = memory() - vector_bytes() - sample_bytes(sample_size()) / 4 -
+                              batch_beside_preconditioner * stream_.bytes_per_example();
+  const double room = std::min(preconditioner_share_of_memory * static_cast<double>(memory()),
+                               static_cast<double>(beside));
   while (most > sample_size() && static_cast<double>(sample_bytes(most)) > room) most /= 2;
   return most;
 }
@@ -74,6 +79,10 @@ std::int64_t LinearProblem::vector_bytes() const {
   const std::int64_t vectors = stream_.columns() * (wide * 8 + 2 * scalar);
   const std::int64_t rows = 6 * examples() * classes() * 8;  // logits, r, J u, right-hand sides
   return vectors + rows;
+}
+
+std::int64_t LinearProblem::memory_beside_vectors() const {
+  return std::max(memory() - vector_bytes(), memory() / 2);
 }
 
 std::int64_t LinearProblem::fixed_bytes() const {
@@ -93,7 +102,10 @@ LinearProblem::Positions LinearProblem::drawn(std::int64_t size) const {
 
 LinearProblem::Positions LinearProblem::most_curved(std::int64_t size,
                                                     const LinearModel& model) const {
-  const at::Tensor trace = curvature_trace(logits(), loss_, model.curvature).contiguous();
+  // Another processor may round otherwise, and all have to choose the same.
+  const at::Tensor trace =
+      stream_.as_the_first_process_says(curvature_trace(logits(), loss_, model.curvature))
+          .contiguous();
   const double* of = trace.data_ptr<double>();
   Positions order(static_cast<std::size_t>(examples()));
   std::iota(order.begin(), order.end(), 0);
@@ -103,12 +115,13 @@ LinearProblem::Positions LinearProblem::most_curved(std::int64_t size,
   return order;
 }
 
-LinearProblem::Sample LinearProblem::sampled_kernel(const Positions& examples) const {
+LinearProblem::Sample LinearProblem::sampled_kernel(const Positions& examples,
+                                                    std::int64_t memory) const {
   Sample sample{
       .examples = examples, .theta = {}, .logits = stream_.logits(examples), .displaced = {}};
+  const auto rows = static_cast<std::int64_t>(examples.size()) * classes();
   KernelOptions options;
-  // That of sample() is there before the vectors are.
-  options.memory = sample_ ? std::max(memory() - vector_bytes(), memory() / 2) : memory();
+  options.memory = memory - rows * rows * 8;  // the sum over processes
   options.progress = [this](double share) { report("kernel of a sample", share); };
   sample.theta = kernel_of_examples(stream_, examples, options);
   return sample;
@@ -116,7 +129,7 @@ LinearProblem::Sample LinearProblem::sampled_kernel(const Positions& examples) c
 
 const LinearProblem::Sample& LinearProblem::sample() const {
   if (!sample_) {
-    sample_ = sampled_kernel(drawn(sample_size()));
+    sample_ = sampled_kernel(drawn(sample_size()), memory());
     sample_->displaced = stream_.jvp(sample_->examples, displacement_);
   }
   return *sample_;
@@ -134,7 +147,7 @@ const LinearProblem::Sample& LinearProblem::representatives(std::int64_t size,
                      std::equal(wanted.begin(), wanted.end(), representatives_->examples.begin());
   if (!known) {
     representatives_.reset();
-    representatives_ = sampled_kernel(wanted);
+    representatives_ = sampled_kernel(wanted, memory_beside_vectors());
   }
   return *representatives_;
 }
@@ -327,6 +340,7 @@ SolveReport LinearProblem::solve(const Positions& examples, const LinearModel& m
   report.converged = rounds.converged;
   report.near_enough = rounds.near_enough;
   report.explanation = rounds.explanation;
+  report.out_of_iterations = rounds.out_of_iterations;
   return report;
 }
 

@@ -57,6 +57,7 @@ void SummaryClock::finish(const at::Tensor& scrubbed, double epoch_equivalents) 
 void take(const SolveReport& report, ForgettingSummary& summary) {
   summary.converged = report.converged;
   summary.explanation = report.explanation;
+  summary.out_of_iterations = report.out_of_iterations;
   summary.relative_residual = report.relative_residual;
   summary.condition_estimate = report.condition_estimate;
   summary.iterations = report.iterations;

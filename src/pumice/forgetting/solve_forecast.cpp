@@ -30,9 +30,10 @@ double processes(const LinearProblem& problem) {
 }
 
 // None: the budget is too small.
-std::optional<KernelPlan> plan_within(const LinearProblem& problem, const KernelProblem& kernel) {
+std::optional<KernelPlan> plan_within(std::int64_t memory, const LinearProblem& problem,
+                                      const KernelProblem& kernel) {
   try {
-    return plan_kernel(problem.stream().network().layers(), kernel, problem.memory(), {}, {},
+    return plan_kernel(problem.stream().network().layers(), kernel, memory, {}, {},
                        measured_rates(kernel.type));
   } catch (const Error&) {
     return {};
@@ -50,7 +51,7 @@ SolveForecast forecast_dense(const LinearProblem& problem, const LinearModel& mo
   // Work is what a method would take alone, as records count it; time is what is still to be done.
   forecast.flops += fewest_flops(stream.network().layers(), kernel);
   if (!problem.has_kernel() && !request.has_kernel) {
-    if (const auto plan = plan_within(problem, kernel)) {
+    if (const auto plan = plan_within(problem.memory(), problem, kernel)) {
       forecast.seconds += plan->forecast / processes(problem);
       forecast.bytes = std::max(forecast.bytes, plan->bytes);
     } else {
@@ -90,6 +91,16 @@ SolveForecast forecast_matrix_free(const LinearProblem& problem, const LinearMod
   forecast.batch = stream.batch_size();
   forecast.bytes = problem.fixed_bytes() + stream.batch_size() * stream.bytes_per_example();
   forecast.fits = forecast.bytes <= problem.memory();
+  // Kernels of a few examples take what they may, so as to need fewer passes through the network.
+  const auto plan_of = [&](std::int64_t own, std::int64_t memory) {
+    const std::int64_t sum = own * stream.classes() * own * stream.classes() * 8;
+    const auto plan = plan_within(memory - sum, problem, problem.kernel_problem(own));
+    if (plan) {
+      forecast.bytes = std::max(forecast.bytes, plan->bytes + sum + problem.memory() - memory);
+    }
+    return plan;
+  };
+  plan_of(problem.sample_size(), problem.memory());
   forecast.preconditioner = problem.preconditioner_size(model, stream.examples());
   const std::int64_t examples = stream.examples();
   SampledSolve solve{.what = SolvedFor::step};
@@ -122,9 +133,9 @@ SolveForecast forecast_matrix_free(const LinearProblem& problem, const LinearMod
   forecast.seconds_low = passes(all.low) * own_pass;
   forecast.seconds_high = passes(all.high) * own_pass;
   if (problem.needs_own_kernel(model, forecast.preconditioner)) {
-    const KernelProblem kernel = problem.kernel_problem(forecast.preconditioner);
-    forecast.flops += fewest_flops(stream.network().layers(), kernel);
-    if (const auto plan = plan_within(problem, kernel)) {
+    forecast.flops +=
+        fewest_flops(stream.network().layers(), problem.kernel_problem(forecast.preconditioner));
+    if (const auto plan = plan_of(forecast.preconditioner, problem.memory_beside_vectors())) {
       for (double* seconds : {&forecast.seconds, &forecast.seconds_low, &forecast.seconds_high}) {
         *seconds += plan->forecast / processes(problem);
       }

@@ -45,6 +45,8 @@ RoundsResult solve_in_rounds(
     if (round == 0 && !converged) {
       rounds.converged = false;
       rounds.explanation = result.summary.brief();
+      rounds.out_of_iterations =
+          result.summary.termination == ConjugateGradientsTermination::max_iterations;
     }
     // A round that ended where rounding begins may have moved away.
     if (round == 0 || error.bound < reached.bound) {

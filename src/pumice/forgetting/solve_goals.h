@@ -34,6 +34,7 @@ using NeededError = std::function<double(const at::Tensor& x, const SolveError& 
 struct RoundsResult {
   ConjugateGradientsResult nearest;  // of the round with the smallest bound of the error
   bool converged = true;             // by the options' own tolerances: the first round
+  bool out_of_iterations = false;    // if not, whether more would have helped
   std::string explanation = {};      // if not
   bool near_enough = true;           // by `needed`, too; float32 may not carry as many digits
 };

@@ -200,8 +200,8 @@ std::string verdict_meaning(const std::string& verdict) {
            "more than chance does.";
   }
   if (verdict == "leaks") {
-    return "Measurements of more than one kind, or one beyond doubt, still show that the model "
-           "once knew these examples.";
+    return "What was measured shows, by more than chance explains, that the model once knew these "
+           "examples.";
   }
   if (verdict == "over-forgotten") {
     return "The model treats these examples worse than a model would that never saw them; that, "
