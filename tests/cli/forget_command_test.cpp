@@ -39,6 +39,7 @@ TEST(ForgetCommand, WrongUseGetsOneSentenceAndExitCodeTwo) {
   expect("--scale 2 --validation train", "--validation: means nothing with --scale");
   expect("--key k", "--key: means nothing without --record");
   expect("--memory lots", "must be a number of bytes");
+  expect("--max-iterations 0", "--max-iterations: 0, must be >= 1");
   expect("--preconditioner -3", "--preconditioner: -3, must be >= 0");
   expect("--init ''", "--init: empty, must name something");
 }
@@ -231,7 +232,7 @@ TEST_F(ForgetCommandFull, ASolveThatDoesNotConvergeKeepsItsIteratesToGoOnFrom) {
   const std::string out = path("unconverged.safetensors"), kept = out + ".checkpoint";
   const std::string solve =
       request() + "--quiet --solver matrix-free --curvature softmax --scale 1 --out " + out;
-  const CommandResult failed = pumice(solve + " --tolerance 1e-30");
+  const CommandResult failed = pumice(solve + " --max-iterations 2");
   EXPECT_EQ(failed.exit_code, 1);
   EXPECT_EQ(failed.error.find("pumice: not converged, no model was written for it "), 0u)
       << failed.error;
@@ -239,7 +240,7 @@ TEST_F(ForgetCommandFull, ASolveThatDoesNotConvergeKeepsItsIteratesToGoOnFrom) {
             std::string::npos)
       << failed.error;
   EXPECT_FALSE(std::filesystem::exists(out));
-  const CommandResult again = pumice(solve + " --tolerance 0.5 --checkpoint " + kept);
+  const CommandResult again = pumice(solve + " --checkpoint " + kept);
   EXPECT_EQ(again.exit_code, 0) << again.error;
   EXPECT_NE(again.output.find("Went on from " + kept), std::string::npos) << again.output;
   EXPECT_FALSE(std::filesystem::exists(kept));

@@ -176,6 +176,7 @@ ForgettingTask make_task(const ForgetFlags& flags, const Request& request) {
   if (flags.loss) task.loss = loss_named(*flags.loss);
   if (flags.memory) task.linear.memory = parse_bytes(*flags.memory);
   if (flags.tolerance) task.linear.error_tolerance = *flags.tolerance;
+  if (flags.max_iterations) task.linear.max_iterations = *flags.max_iterations;
   task.linear.preconditioner = flags.preconditioner;
   check(task);
   return task;

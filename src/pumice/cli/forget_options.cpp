@@ -119,6 +119,11 @@ void add_method_options(CLI::App& command, ForgetFlags& flags) {
       ->type_name("T")
       ->group(group);
   command
+      .add_option("--max-iterations", flags.max_iterations,
+                  "matrix-free: iterations after which a solve has failed (500)")
+      ->type_name("N")
+      ->group(group);
+  command
       .add_option("--preconditioner", flags.preconditioner,
                   "matrix-free: examples that the preconditioner is made of, 0 for none (default: "
                   "what the estimate of iterations says)")
@@ -218,10 +223,11 @@ namespace {
 
 // What an index has fixed once for all requests.
 void refuse_options_of_the_index(const CLI::App& command) {
-  for (const char* name : {"--method", "--weight-decay", "--decay-centre", "--loss", "--curvature",
-                           "--ridge", "--scale", "--validation", "--linearize-at", "--no-trapezium",
-                           "--solver", "--tolerance", "--preconditioner", "--checkpoint",
-                           "--dry-run", "--epochs", "--rate", "--replace", "--key"}) {
+  for (const char* name :
+       {"--method",  "--weight-decay", "--decay-centre",   "--loss",           "--curvature",
+        "--ridge",   "--scale",        "--validation",     "--linearize-at",   "--no-trapezium",
+        "--solver",  "--tolerance",    "--max-iterations", "--preconditioner", "--checkpoint",
+        "--dry-run", "--epochs",       "--rate",           "--replace",        "--key"}) {
     if (command.get_option(name)->count() > 0) {
       throw UsageError(text(name, ": means nothing with --index, which has fixed it"));
     }
@@ -252,6 +258,9 @@ void check_forget_flags(const CLI::App& command, ForgetFlags& flags) {
   }
   if (flags.tolerance && !(*flags.tolerance > 0 && *flags.tolerance < 1)) {
     throw UsageError(text("--tolerance: ", *flags.tolerance, ", must be in (0, 1)"));
+  }
+  if (flags.max_iterations && *flags.max_iterations < 1) {
+    throw UsageError(text("--max-iterations: ", *flags.max_iterations, ", must be >= 1"));
   }
   if (flags.preconditioner && *flags.preconditioner < 0) {
     throw UsageError(text("--preconditioner: ", *flags.preconditioner, ", must be >= 0"));

@@ -24,7 +24,7 @@ struct ForgetFlags {
   MethodOptions method;
   NoiseOptions noise;
   std::optional<double> tolerance;
-  std::optional<std::int64_t> preconditioner;
+  std::optional<std::int64_t> preconditioner, max_iterations;
   bool no_trapezium = false, record_ids = false, accept_unconverged = false;
   bool force = false, quiet = false, json = false, dry_run = false;
   std::optional<int> threads;

@@ -95,7 +95,8 @@ void run_show(const std::string& folder, bool as_json) {
                          index.ledger().last_with("wiped_point") != nullptr;
   if (as_json) {
     Json ledger = Json::array();
-    for (const Ledger::Json& entry : index.ledger().entries()) ledger.push_back(Json::parse(entry.dump()));
+    for (const Ledger::Json& entry : index.ledger().entries())
+      ledger.push_back(Json::parse(entry.dump()));
     std::printf("%s\n", Json{{"examples", left},
                              {"built_examples", terms.built_examples},
                              {"point_examples", terms.point_examples},

@@ -35,6 +35,7 @@ RequestIdentity identity_of(const ForgettingTask& task, const ForgetFlags& flags
   options.add_number(method.linearize_at == LinearizeAt::start);
   options.add_number(method.trapezium);
   options.add_text(flags.preconditioner ? text(*flags.preconditioner) : "");
+  options.add_text(flags.max_iterations ? text(*flags.max_iterations) : "");
   for (const std::optional<double>& number :
        {std::optional(task.weight_decay), method.ridge, method.scale, flags.tolerance}) {
     options.add_text(number ? text(std::hexfloat, *number) : "");
