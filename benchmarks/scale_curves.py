@@ -37,6 +37,9 @@ def draw(results, value, label, path):
         counts.update(n for n, _ in points)
         axes.loglog(*zip(*points), style, color=colour, label=", ".join(key))
     axes.set_xticks(sorted(counts), [f"{n:,}" for n in sorted(counts)])
+    low, high = axes.get_ylim()
+    steps = [m * 10.0**e for e in range(-2, 6) for m in (1, 2, 5)]
+    axes.set_yticks([y for y in steps if low <= y <= high])
     axes.minorticks_off()
     axes.set_xlabel("training examples")
     axes.set_ylabel(label)

@@ -234,7 +234,8 @@ TEST(ReportSummary, TheWorstVerdictOfAllRunsCounts) {
   EXPECT_EQ(summary.verdicts[0].verdict, "leaks");
   ASSERT_EQ(summary.verdicts[0].counts.size(), 2U);
   EXPECT_EQ(summary.headline,
-            "No method gave a model like a retrained one in every run; most often, in 1 of 3 runs: "
+            "No method short of retraining gave a model like a retrained one in every run; most "
+            "often, in 1 of 3 runs: "
             "consistent.");
   for (const char* word : {"like retrained", "leaks", "over-forgotten", "cannot tell"}) {
     EXPECT_FALSE(verdict_meaning(word).empty()) << word;

@@ -165,10 +165,12 @@ std::string headline_of(const std::vector<Subject>& subjects) {
     if (good == most && good > 0) names += (names.empty() ? "" : ", ") + subject.label;
   }
   if (runs == 0) return {};
-  if (most == 0) return "No method gave a model like a retrained one.";
+  if (most == 0) return "No method short of retraining gave a model like a retrained one.";
   if (most == runs) return text("Like a retrained model in every run: ", names, ".");
-  return text("No method gave a model like a retrained one in every run; most often, in ", most,
-              " of ", runs, " runs: ", names, ".");
+  return text(
+      "No method short of retraining gave a model like a retrained one in every run; most often, "
+      "in ",
+      most, " of ", runs, " runs: ", names, ".");
 }
 
 // "Error on the cohort: 0 % in original, 32 % in consistent, …; retrained models: 34 %."
