@@ -20,6 +20,7 @@ namespace pumice {
 namespace {
 
 constexpr double kibi = 1024;
+constexpr int largest_heap_block = 32 << 20;  // the most that glibc lets one choose
 
 // "MemAvailable:   12345 kB"
 std::optional<std::int64_t> system_available() {
@@ -52,7 +53,9 @@ std::optional<std::int64_t> group_available() {
 
 void keep_freed_memory() {
 #ifdef __GLIBC__
-  mallopt(M_MMAP_MAX, 0);  // large blocks come from the heap, where they can be reused
+  // What layers need comes from the heap, where it can be reused; vectors of all weights and parts
+  // of kernels would leave holes in it that nothing else fills.
+  mallopt(M_MMAP_THRESHOLD, largest_heap_block);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   mallopt(M_TOP_PAD, 64 << 20);
 #endif

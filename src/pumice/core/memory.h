@@ -8,8 +8,8 @@ namespace pumice {
 
 // Keeps freed memory for the next allocation of the same kind instead of giving it back to the
 // system. Training allocates the same few large tensors in every step; handing them back costs a
-// page fault for every 4 KiB, a tenth to a fifth of the time. Peak memory stays what it is. Call
-// once, from main.
+// page fault for every 4 KiB, a tenth to a fifth of the time. Blocks above 32 MiB are given back all
+// the same: they are few, and would leave holes. Call once, from main.
 void keep_freed_memory();
 
 // Gives freed memory back once: between two phases whose large blocks differ in size, or the second
