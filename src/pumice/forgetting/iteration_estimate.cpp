@@ -8,7 +8,6 @@
 #include "pumice/linalg/cholesky.h"
 #include "pumice/linalg/conjugate_gradients.h"
 #include "pumice/linalg/dense_operator.h"
-#include "pumice/linearization/gauss_newton_operator.h"
 
 namespace pumice {
 namespace {
@@ -88,7 +87,7 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
     const at::Tensor trace =
         curvature_trace(logits.narrow(0, 0, solved), problem.loss, problem.curvature);
     const at::Tensor chosen =
-        trace.defined() ? trace.argsort(0, /*descending=*/true) : at::arange(solved, at::kLong);
+        trace.defined() ? most_curved_first(trace) : at::arange(solved, at::kLong);
     const double weight =
         trace.defined() ? 1 : static_cast<double>(solved) / static_cast<double>(preconditioner);
     const Cholesky factor = Cholesky::factorize(

@@ -69,6 +69,10 @@ at::Tensor curvature_trace(const at::Tensor& logits, Loss loss, Curvature curvat
   return 1 - logits.detach().to(at::kDouble).softmax(1).square().sum(1);
 }
 
+at::Tensor most_curved_first(const at::Tensor& trace) {
+  return trace.argsort(/*stable=*/true, /*dim=*/0, /*descending=*/true).contiguous();
+}
+
 double length_on_curvature(const at::Tensor& logits, const at::Tensor& rho, Loss loss,
                            Curvature curvature) {
   const at::Tensor wide = rho.detach().to(at::kDouble);

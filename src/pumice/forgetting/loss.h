@@ -34,6 +34,9 @@ at::Tensor curvature_product(const at::Tensor& logits, const at::Tensor& x, Loss
 // that the model is sure of have next to none.
 at::Tensor curvature_trace(const at::Tensor& logits, Loss loss, Curvature curvature);
 
+// Positions by falling trace, equal ones in their order: N, int64.
+at::Tensor most_curved_first(const at::Tensor& trace);
+
 // How long residuals ρ (N×c) are beside R η with |η| = 1: identity |ρ|; softmax √Σ ρ²/max(π, |ρ|),
 // which is |R⁺ρ| where |ρ| <= π, and at most √Σ|ρ| where the model is wrong and |R⁺ρ| has no limit.
 double length_on_curvature(const at::Tensor& logits, const at::Tensor& rho, Loss loss,

@@ -103,16 +103,9 @@ LinearProblem::Positions LinearProblem::drawn(std::int64_t size) const {
 LinearProblem::Positions LinearProblem::most_curved(std::int64_t size,
                                                     const LinearModel& model) const {
   // Another processor may round otherwise, and all have to choose the same.
-  const at::Tensor trace =
-      stream_.as_the_first_process_says(curvature_trace(logits(), loss_, model.curvature))
-          .contiguous();
-  const double* of = trace.data_ptr<double>();
-  Positions order(static_cast<std::size_t>(examples()));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [of](std::int64_t a, std::int64_t b) { return of[a] > of[b]; });
-  order.resize(static_cast<std::size_t>(size));
-  return order;
+  const at::Tensor order = most_curved_first(
+      stream_.as_the_first_process_says(curvature_trace(logits(), loss_, model.curvature)));
+  return {order.data_ptr<std::int64_t>(), order.data_ptr<std::int64_t>() + size};
 }
 
 LinearProblem::Sample LinearProblem::sampled_kernel(const Positions& examples,
