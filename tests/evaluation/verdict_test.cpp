@@ -74,6 +74,30 @@ TEST(Verdict, ComparisonsWithEachOtherUnderstateHowMuchANewOneDiffers) {
   EXPECT_NEAR(reference_band({0.3, 0.3}, of_pair)->least, 0.075, 1e-9);
 }
 
+TEST(Verdict, SharesThatAreOneAtBestAreJudgedByWhatIsMissing) {
+  const std::vector<double> shares{0.94, 0.96, 0.95};
+  const Yardstick missing{.resolution = 0.01, .scale = Scale::shortfall, .compares = true};
+  const auto band = reference_band(shares, missing);
+  const auto mirrored = reference_band(
+      {0.06, 0.04, 0.05}, {.resolution = 0.01, .scale = Scale::multiplicative, .compares = true});
+  ASSERT_TRUE(band && mirrored);
+  EXPECT_NEAR(band->low, 0.92, 1e-12);
+  EXPECT_NEAR(band->high, 0.98, 1e-12);
+  EXPECT_NEAR(band->least, 1 - mirrored->most, 1e-12);
+  EXPECT_NEAR(band->most, 1 - mirrored->least, 1e-12);  // 0.999
+  const auto judged = [&](double value) {
+    return judge(readout(value, {}, ReadoutDirection::large), shares, missing, LeakSide::below);
+  };
+  EXPECT_EQ(judged(1).verdict, Verdict::like_retrained);  // better
+  EXPECT_EQ(judged(0.78).verdict, Verdict::cannot_tell);
+  EXPECT_EQ(judged(0.60).verdict, Verdict::leaks);
+  EXPECT_FALSE(judged(0.60).alone);
+  // A share stays one, whatever chance may do.
+  EXPECT_EQ(reference_band({0.99, 1}, missing)->high, 1);
+  EXPECT_EQ(reference_band({0.5, 0.99, 1}, missing)->least, 0);
+  EXPECT_TRUE(judge(readout(0.80), {0.95, 0.95, 0.95}, missing, LeakSide::below).alone);
+}
+
 // Normal values: 95 % of them have to lie where chance puts them by others of their kind, and where
 // values are distances of such, nearly so. (At least: like retrained is never worse than chance.)
 TEST(Verdict, OneRetrainedModelInTwentyIsOutsideWhatChanceDoesToTheOthers) {

@@ -143,6 +143,7 @@ Measure tug_of_war_measure(const AuditData& data) {
           .side_by_cohort = true,
           .against_references = true,
           .resolution = 0.01,
+          .scale = Scale::shortfall,
           .read = [&data](Observation& model, const References& references) {
             std::vector<SetAnswers> answers;
             for (const AuditSet set : audit_sets) {

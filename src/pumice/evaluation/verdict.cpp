@@ -20,15 +20,17 @@ class Prediction {
   Prediction(const std::vector<double>& references, const Yardstick& yardstick)
       : yardstick_(yardstick), count_(references.size()) {
     const auto k = static_cast<double>(count_);
-    const auto [low, high] = std::minmax_element(references.begin(), references.end());
-    const double mean = std::accumulate(references.begin(), references.end(), 0.0) / k;
+    std::vector<double> sizes;
+    for (const double reference : references) sizes.push_back(size_of(reference));
+    const auto [low, high] = std::minmax_element(sizes.begin(), sizes.end());
+    const double mean = std::accumulate(sizes.begin(), sizes.end(), 0.0) / k;
     double width = std::max(*high - *low, yardstick.resolution);
     if (yardstick.compares) width = std::max(width, share_of_floor * std::abs(mean));
     band_.low = *low - width;
     band_.high = *high + width;
 
     std::vector<double> values;
-    for (const double reference : references) values.push_back(on_scale(reference));
+    for (const double size : sizes) values.push_back(on_scale(size));
     centre_ = std::accumulate(values.begin(), values.end(), 0.0) / k;
     double squares = 0;
     for (const double value : values) squares += (value - centre_) * (value - centre_);
@@ -41,15 +43,25 @@ class Prediction {
     band_.most = std::max(band_.high, back(centre_ + half_));
   }
 
-  const ReferenceBand& band() const { return band_; }
+  ReferenceBand band() const {
+    if (!missing()) return band_;
+    const auto share = [](double size) { return std::clamp(1 - size, 0.0, 1.0); };
+    return {.low = share(band_.high),
+            .high = share(band_.low),
+            .least = share(band_.most),
+            .most = share(band_.least)};
+  }
   // Whether chance would put a retrained model as far out in fewer than chance_alone of all cases.
   bool far(double value) const {
     const double widths = quantile_of(chance_alone) / quantile_of(chance_outside);
-    return std::abs(on_scale(value) - centre_) > widths * half_;
+    return std::abs(on_scale(size_of(value)) - centre_) > widths * half_;
   }
 
  private:
-  bool by_ratio() const { return yardstick_.scale == Scale::multiplicative; }
+  bool missing() const { return yardstick_.scale == Scale::shortfall; }
+  // What is compared.
+  double size_of(double value) const { return missing() ? 1 - value : value; }
+  bool by_ratio() const { return yardstick_.scale != Scale::additive; }
   // The logarithm must stay finite at 0, also where no resolution is set.
   double offset() const { return std::max(yardstick_.resolution, 1e-12); }
   double on_scale(double value) const {
@@ -66,7 +78,7 @@ class Prediction {
 
   const Yardstick& yardstick_;
   std::size_t count_;
-  ReferenceBand band_;
+  ReferenceBand band_;  // of sizes
   double centre_ = 0, half_ = 0;
 };
 
