@@ -10,14 +10,12 @@
 #include "pumice/cli/command.h"
 #include "pumice/cli/error_table.h"
 #include "pumice/cli/forget_options.h"
+#include "pumice/cli/forget_request.h"
 #include "pumice/cli/indexed_forget.h"
-#include "pumice/cli/loaded_model.h"
 #include "pumice/cli/process_team.h"
 #include "pumice/cli/progress_bars.h"
-#include "pumice/core/memory.h"
 #include "pumice/core/progress.h"
 #include "pumice/core/revision.h"
-#include "pumice/data/split.h"
 #include "pumice/forgetting/applicability.h"
 #include "pumice/forgetting/method_forecast.h"
 #include "pumice/forgetting/scrub.h"
@@ -32,157 +30,7 @@ namespace {
 using Json = nlohmann::json;
 namespace files = std::filesystem;
 
-// Everything that is opened before any work is done.
-struct Request {
-  LoadedModel loaded;
-  std::optional<Checkpoint> start;
-  std::vector<Weights> references;
-  std::vector<std::string> cohort_ids;
-  Split split;
-  std::optional<TrainingOptions> recipe;  // as the model says
-  Dataset validation;
-};
-
-bool is_torchscript(const Checkpoint& checkpoint) {
-  return dynamic_cast<const TorchScriptModel*>(checkpoint.model.get()) != nullptr;
-}
-
-std::string extension_of(const Checkpoint& checkpoint) {
-  return is_torchscript(checkpoint) ? ".pt" : ".safetensors";
-}
-
-bool several(const ForgetFlags& flags) {
-  return flags.methods.size() > 1;
-}
-
-files::path out_path(const ForgetFlags& flags, const std::string& name, const std::string& method,
-                     const std::string& extension) {
-  return several(flags) ? files::path(name) / (method + extension) : files::path(name);
-}
-
-void check_outputs(const ForgetFlags& flags, const Checkpoint& checkpoint) {
-  const std::string extension = extension_of(checkpoint);
-  if (!several(flags) && files::path(flags.out).extension() != extension) {
-    throw UsageError(text("--out: '", flags.out, "', must end in ", extension, " as --model does"));
-  }
-  for (const std::string* name : {&flags.out, &flags.distribution}) {
-    if (name->empty() || !several(flags)) continue;
-    if (files::exists(*name) && !files::is_directory(*name)) {
-      throw UsageError(text("'", *name, "': is a file, must be a folder for several methods"));
-    }
-  }
-  std::vector<files::path> targets;
-  for (const std::string& method : flags.methods) {
-    targets.push_back(out_path(flags, flags.out, method, extension));
-    if (!flags.distribution.empty()) {
-      targets.push_back(out_path(flags, flags.distribution, method, ".safetensors"));
-    }
-  }
-  if (!flags.record.empty()) targets.emplace_back(flags.record);
-  for (const files::path& target : targets) {
-    if (files::exists(target) && !flags.force) {
-      fail(target.string(), ": exists already, must not be overwritten without --force");
-    }
-    for (const std::string& source : {flags.model, flags.init, flags.cohort}) {
-      std::error_code missing;  // a source that is not there is told when it is opened
-      if (!source.empty() && files::equivalent(target, source, missing)) {
-        throw UsageError(
-            text("'", target.string(), "': is an input of this command, must be another file"));
-      }
-    }
-  }
-}
-
-Request open_request(const CLI::App& command, const ForgetFlags& flags, bool writes) {
-  Request request{.loaded = load_model(flags.model, command, flags.data),
-                  .start = {},
-                  .references = {},
-                  .cohort_ids = read_ids(flags.cohort),
-                  .split = {},
-                  .recipe = {},
-                  .validation = {}};
-  const Checkpoint& checkpoint = request.loaded.checkpoint;
-  if (writes && !flags.dry_run) check_outputs(flags, checkpoint);
-  if (!flags.init.empty()) {
-    request.start = open_checkpoint(flags.init);
-    check_same_network(flags.init, *request.start, checkpoint.weights);
-  }
-  for (const std::string& file : flags.references) {
-    const Checkpoint reference = open_checkpoint(file);
-    check_same_network(file, reference, checkpoint.weights);
-    request.references.push_back(reference.weights);
-  }
-  const Selection& selection = request.loaded.selection;
-  request.split = make_split(selection.train, selection.test, request.cohort_ids);
-  check_data_digest(checkpoint.metadata, selection.train);
-  request.recipe = stored_recipe(checkpoint.metadata);
-  request.validation = selection.validation;
-  if (flags.validation) {
-    DataRequest data = request.loaded.request;
-    data.spec = *flags.validation;
-    data.test_spec.clear();
-    data.selection.per_class.reset();
-    data.selection.validation_per_class = 0;
-    request.validation = load(data).train;
-    make_split(selection.train, request.validation, request.cohort_ids);  // no id in both
-  }
-  return request;
-}
-
-bool pulls_to_zero(const ForgetFlags& flags, const Request& request) {
-  if (flags.decay_centre) return *flags.decay_centre == "zero";
-  return request.recipe && request.recipe->decay_centre == DecayCentre::zero;
-}
-
-ForgettingTask make_task(const ForgetFlags& flags, const Request& request) {
-  const Checkpoint& checkpoint = request.loaded.checkpoint;
-  const bool to_zero = pulls_to_zero(flags, request);
-  if (!request.start && !flags.decay_centre && !to_zero) {
-    throw UsageError(
-        "--init: not given; where weight decay pulled to must be said: --init FILE, or "
-        "--decay-centre zero or self");
-  }
-  ForgettingTask task{.model = *checkpoint.model,
-                      .weights = checkpoint.weights,
-                      .centre = to_zero         ? at::zeros_like(checkpoint.weights.flat)
-                                : request.start ? request.start->weights.flat
-                                                : checkpoint.weights.flat,
-                      .start = {},
-                      .train = request.loaded.selection.train,
-                      .split = request.split,
-                      .normalization = request.loaded.normalization,
-                      .weight_decay = 0,
-                      .recipe = request.recipe.value_or(finetuning_recipe())};
-  if (request.start) task.start = request.start->weights.flat;
-  if (request.validation.size() > 0) task.validation = &request.validation;
-  if (flags.weight_decay) {
-    task.weight_decay = *flags.weight_decay;
-  } else if (request.recipe) {
-    task.weight_decay = request.recipe->weight_decay;
-  }
-  for (const std::string& name : flags.methods) {
-    if (!method_named(name).needs_ridge || flags.method.ridge || task.weight_decay > 0) continue;
-    if (!flags.weight_decay && !request.recipe) {
-      throw UsageError(text("--weight-decay: not given and not known from the model, method '",
-                            name, "' needs it"));
-    }
-    throw UsageError(text("--weight-decay: ", task.weight_decay, ", must be > 0 for method '", name,
-                          "' (or give --ridge)"));
-  }
-  if (flags.noise.scale > 0 && request.split.retain.empty()) {
-    throw UsageError(
-        "--noise: its shape is measured on retained examples, and the cohort is everything");
-  }
-  if (flags.loss) task.loss = loss_named(*flags.loss);
-  if (flags.memory) task.linear.memory = parse_bytes(*flags.memory);
-  if (flags.tolerance) task.linear.error_tolerance = *flags.tolerance;
-  if (flags.max_iterations) task.linear.max_iterations = *flags.max_iterations;
-  task.linear.preconditioner = flags.preconditioner;
-  check(task);
-  return task;
-}
-
-Errors judge(const Request& request, const Weights& weights) {
+Errors judge(const ForgetRequest& request, const Weights& weights) {
   const Selection& selection = request.loaded.selection;
   const Dataset retained =
       request.split.retain.empty() ? Dataset{} : subset(selection.train, request.split.retain);
@@ -190,7 +38,7 @@ Errors judge(const Request& request, const Weights& weights) {
                     subset(selection.train, request.split.cohort), retained, selection.test);
 }
 
-Metadata scrubbed_metadata(const Request& request, const ForgettingSummary& summary) {
+Metadata scrubbed_metadata(const ForgetRequest& request, const ForgettingSummary& summary) {
   Metadata metadata = request.loaded.checkpoint.metadata;
   // A foreign model said neither; an audit of the result need not be told again.
   store(metadata, request.loaded.request);
@@ -201,41 +49,6 @@ Metadata scrubbed_metadata(const Request& request, const ForgettingSummary& summ
                                request.loaded.selection.train.size(), " training examples");
   metadata["forgetting"] = text(summary.method, summary.noise ? ", with noise" : ", no noise");
   return metadata;
-}
-
-Json make_record(const ForgetFlags& flags, const Request& request, const ForgettingTask& task,
-                 const Applicability& applicability, const Errors& before,
-                 const std::vector<Scrubbed>& results, const std::vector<Errors>& after) {
-  const Checkpoint& checkpoint = request.loaded.checkpoint;
-  Json methods = Json::array();
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    Json method = to_json(results[i].summary);
-    if (results[i].sample.flat.defined()) {
-      method["model"] = digest(*checkpoint.model, results[i].sample);
-      method["errors"] = errors_json(after[i]);
-    }
-    methods.push_back(method);
-  }
-  Json content{{"model", digest(*checkpoint.model, checkpoint.weights)},
-               {"data", digest(request.loaded.selection.train)},
-               {"data_request", to_json(request.loaded.request)},
-               {"examples", task.train.size()},
-               {"cohort_size", request.split.cohort.size()},
-               {"weight_decay", task.weight_decay},
-               {"loss", loss_name(task.loss)},
-               {"decay_centre", pulls_to_zero(flags, request) ? "zero"
-                                : request.start               ? "start"
-                                                              : "self"},
-               {"threads", at::get_num_threads()},
-               {"seed", task.recipe.seed},
-               {"order_seed", task.recipe.order_seed},
-               {"errors_before", errors_json(before)},
-               {"applicability", to_json(applicability)},
-               {"methods", methods}};
-  if (request.start) content["start"] = digest(*request.start->model, request.start->weights);
-  if (flags.noise.seed) content["noise_seed"] = *flags.noise.seed;
-  if (flags.record_ids) content["cohort_ids"] = request.cohort_ids;
-  return content;
 }
 
 void print_traces(const ForgetFlags& flags) {
@@ -283,7 +96,7 @@ struct Solved {
   std::vector<std::optional<ShiftResult>> shifts;
 };
 
-Solved solve(const ForgetFlags& flags, const Request& request, const ForgettingTask& task,
+Solved solve(const ForgetFlags& flags, const ForgetRequest& request, const ForgettingTask& task,
              ProcessGroup& group, ProgressBars& bars) {
   SharedProblems shared(task);
   ApplicabilityOptions known{.decay_known = request.recipe.has_value(), .start_buffers = {}};
@@ -311,10 +124,125 @@ Solved solve(const ForgetFlags& flags, const Request& request, const ForgettingT
   return solved;
 }
 
+// What became of each method, in the order they were asked for.
+struct Released {
+  std::vector<Scrubbed>
+      results;  // without a sample if it did not converge and that is not accepted
+  Errors before;
+  std::vector<Errors> after;
+  std::string failed;  // methods that did not converge, and why; empty if there is none
+
+  // Only to those that ran out of iterations more of them are of any use.
+  bool more_iterations_would_help() const {
+    return std::any_of(results.begin(), results.end(),
+                       [](const Scrubbed& result) { return result.summary.out_of_iterations; });
+  }
+};
+
+Released release_all(const ForgetFlags& flags, const ForgetRequest& request,
+                     const ForgettingTask& task, const Solved& solved, ProgressBars& bars) {
+  Released released{
+      .results = {}, .before = judge(request, task.weights), .after = {}, .failed = {}};
+  SharedProblems none(task);
+  for (std::size_t i = 0; i < flags.methods.size(); ++i) {
+    const std::string& name = flags.methods[i];
+    const ScrubOptions options{.method = name, .options = flags.method, .noise = flags.noise};
+    released.results.push_back(solved.shifts[i]
+                                   ? release(task, *solved.shifts[i], options, request.references)
+                                   : scrub(task, none, options, request.references));
+    bars.finish();
+    Scrubbed& result = released.results.back();
+    if (!result.summary.converged) {
+      released.failed +=
+          text(released.failed.empty() ? "" : "; ", name, ": ", result.summary.explanation);
+      if (!flags.accept_unconverged) result.sample = {};
+    }
+    released.after.push_back(result.sample.flat.defined() ? judge(request, result.sample)
+                                                          : Errors{});
+  }
+  return released;
+}
+
+Json make_record(const ForgetFlags& flags, const ForgetRequest& request, const ForgettingTask& task,
+                 const Applicability& applicability, const Released& released) {
+  const Checkpoint& checkpoint = request.loaded.checkpoint;
+  Json methods = Json::array();
+  for (std::size_t i = 0; i < released.results.size(); ++i) {
+    Json method = to_json(released.results[i].summary);
+    if (released.results[i].sample.flat.defined()) {
+      method["model"] = digest(*checkpoint.model, released.results[i].sample);
+      method["errors"] = errors_json(released.after[i]);
+    }
+    methods.push_back(method);
+  }
+  Json content{{"model", digest(*checkpoint.model, checkpoint.weights)},
+               {"data", digest(request.loaded.selection.train)},
+               {"data_request", to_json(request.loaded.request)},
+               {"examples", task.train.size()},
+               {"cohort_size", request.split.cohort.size()},
+               {"weight_decay", task.weight_decay},
+               {"loss", loss_name(task.loss)},
+               {"decay_centre", pulls_to_zero(flags, request) ? "zero"
+                                : request.start               ? "start"
+                                                              : "self"},
+               {"threads", at::get_num_threads()},
+               {"seed", task.recipe.seed},
+               {"order_seed", task.recipe.order_seed},
+               {"errors_before", errors_json(released.before)},
+               {"applicability", to_json(applicability)},
+               {"methods", methods}};
+  if (request.start) content["start"] = digest(*request.start->model, request.start->weights);
+  if (flags.noise.seed) content["noise_seed"] = *flags.noise.seed;
+  if (flags.record_ids) content["cohort_ids"] = request.cohort_ids;
+  return content;
+}
+
+void write_models(const ForgetFlags& flags, const ForgetRequest& request,
+                  const std::vector<Scrubbed>& results) {
+  const std::string extension = file_extension(*request.loaded.checkpoint.model);
+  if (several_methods(flags)) {
+    files::create_directories(flags.out);
+    if (!flags.distribution.empty()) files::create_directories(flags.distribution);
+  }
+  for (const Scrubbed& result : results) {
+    if (!result.sample.flat.defined()) continue;
+    request.loaded.checkpoint.model->save(
+        out_path(flags, flags.out, result.summary.method, extension), result.sample,
+        scrubbed_metadata(request, result.summary));
+    if (!flags.distribution.empty()) {
+      write_distribution(out_path(flags, flags.distribution, result.summary.method, ".safetensors"),
+                         result.distribution);
+    }
+  }
+}
+
+void print_results(const ForgetFlags& flags, const Released& released, bool unfinished) {
+  print_errors_head();
+  print_errors("before", released.before);
+  for (std::size_t i = 0; i < released.results.size(); ++i) {
+    if (released.results[i].sample.flat.defined()) {
+      print_errors(released.results[i].summary.method.c_str(), released.after[i]);
+    }
+  }
+  for (const Scrubbed& result : released.results) {
+    std::printf("%s\n", several_methods(flags) ? result.summary.brief().c_str()
+                                               : result.summary.full().c_str());
+  }
+  if (flags.noise.scale == 0) {
+    std::printf("Without noise no bound on what the weights still tell holds.\n");
+  }
+  if (flags.noise.seed) {
+    std::printf(
+        "--noise-seed: the noise can be repeated and subtracted, this release is not private.\n");
+  }
+  if (!unfinished) std::printf("Written: %s\n", flags.out.c_str());
+  print_traces(flags);
+}
+
 // What is told of methods that did not converge, when all else is written; empty if there is none.
 std::string forget(const CLI::App& command, const ForgetFlags& flags, ProcessGroup& group) {
   set_threads(flags.threads.value_or(std::max(1, available_cores() / group.sharing_cores())));
-  const Request request = open_request(command, flags, group.first());
+  const ForgetRequest request = open_request(command, flags, group.first());
   ForgettingTask task = make_task(flags, request);
   const auto identity = identity_of(task, flags);
   for (const auto& [what, value] : identity) group.agree(what, value);
@@ -343,55 +271,18 @@ std::string forget(const CLI::App& command, const ForgetFlags& flags, ProcessGro
     std::printf("Went on from %s: %lld iterations were done before.\n", checkpoint.path().c_str(),
                 static_cast<long long>(checkpoint.restored_iterations()));
   }
-  const Applicability& applicability = solved.applicability;
-  const Errors before = judge(request, task.weights);
-  std::vector<Scrubbed> results;
-  std::vector<Errors> after;
-  std::string failed;
-  SharedProblems none(task);
-  for (std::size_t i = 0; i < flags.methods.size(); ++i) {
-    const std::string& name = flags.methods[i];
-    const ScrubOptions options{.method = name, .options = flags.method, .noise = flags.noise};
-    results.push_back(solved.shifts[i]
-                          ? release(task, *solved.shifts[i], options, request.references)
-                          : scrub(task, none, options, request.references));
-    bars.finish();
-    Scrubbed& result = results.back();
-    if (!result.summary.converged) {
-      failed += text(failed.empty() ? "" : "; ", name, ": ", result.summary.explanation);
-      if (!flags.accept_unconverged) result.sample = {};
-    }
-    after.push_back(result.sample.flat.defined() ? judge(request, result.sample) : Errors{});
-  }
-
-  const std::string extension = extension_of(request.loaded.checkpoint);
-  if (several(flags)) {
-    files::create_directories(flags.out);
-    if (!flags.distribution.empty()) files::create_directories(flags.distribution);
-  }
-  for (const Scrubbed& result : results) {
-    if (!result.sample.flat.defined()) continue;
-    task.model.save(out_path(flags, flags.out, result.summary.method, extension), result.sample,
-                    scrubbed_metadata(request, result.summary));
-    if (!flags.distribution.empty()) {
-      write_distribution(out_path(flags, flags.distribution, result.summary.method, ".safetensors"),
-                         result.distribution);
-    }
-  }
-  Record record{
-      .kind = "forget",
-      .content = make_record(flags, request, task, applicability, before, results, after)};
+  const Released released = release_all(flags, request, task, solved, bars);
+  write_models(flags, request, released.results);
+  Record record{.kind = "forget",
+                .content = make_record(flags, request, task, solved.applicability, released)};
   if (!group.alone()) record.content["processes"] = group.size();
   if (!flags.record.empty()) {
     const std::string key = read_or_make_key(flags.key.empty() ? flags.record + ".key" : flags.key);
     record.content["cohort_digest"] = keyed_digest(key, request.cohort_ids);
     write_record(flags.record, record);
   }
-  const bool unfinished = !failed.empty() && !flags.accept_unconverged;
-  // Only to those that ran out of iterations more of them are of any use.
-  if (unfinished && std::any_of(results.begin(), results.end(), [](const Scrubbed& result) {
-        return result.summary.out_of_iterations;
-      })) {
+  const bool unfinished = !released.failed.empty() && !flags.accept_unconverged;
+  if (unfinished && released.more_iterations_would_help()) {
     checkpoint.keep();
   } else {
     checkpoint.remove();
@@ -399,31 +290,11 @@ std::string forget(const CLI::App& command, const ForgetFlags& flags, ProcessGro
   if (flags.json) {
     std::printf("%s\n", to_json(record).dump(2).c_str());
   } else {
-    print_errors_head();
-    print_errors("before", before);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      if (results[i].sample.flat.defined())
-        print_errors(results[i].summary.method.c_str(), after[i]);
-    }
-    for (const Scrubbed& result : results) {
-      std::printf("%s\n",
-                  several(flags) ? result.summary.brief().c_str() : result.summary.full().c_str());
-    }
-    if (flags.noise.scale == 0) {
-      std::printf("Without noise no bound on what the weights still tell holds.\n");
-    }
-    if (flags.noise.seed) {
-      std::printf(
-          "--noise-seed: the noise can be repeated and subtracted, this release is not private.\n");
-    }
-    if (!unfinished) {
-      std::printf("Written: %s\n", flags.out.c_str());
-    }
-    print_traces(flags);
+    print_results(flags, released, unfinished);
   }
   if (!unfinished) return {};
   return text("not converged, no model was written for it (--accept-unconverged writes it): ",
-              failed, unfinished_checkpoint_text(checkpoint));
+              released.failed, unfinished_checkpoint_text(checkpoint));
 }
 
 void run_forget(const CLI::App& command, ForgetFlags& flags) {

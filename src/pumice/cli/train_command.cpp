@@ -144,12 +144,10 @@ void run_train(const CLI::App& command, const TrainFlags& flags) {
                         selection.train, request.normalization);
   Start start = make_start(flags, origin, selection.train, options.seed);
   const std::string head = keeps_head(flags, origin) ? "kept" : "fresh";
-  const bool torchscript = dynamic_cast<const TorchScriptModel*>(start.model.get()) != nullptr;
-  const std::string extension = std::filesystem::path(flags.out).extension().string();
-  if (extension != (torchscript ? ".pt" : ".safetensors")) {
-    throw UsageError(
-        text("--out: '", flags.out, "', must end in ",
-             torchscript ? ".pt, since --init is a TorchScript model" : ".safetensors"));
+  const std::string extension = file_extension(*start.model);
+  if (std::filesystem::path(flags.out).extension() != extension) {
+    throw UsageError(text("--out: '", flags.out, "', must end in ", extension,
+                          extension == ".pt" ? ", since --init is a TorchScript model" : ""));
   }
 
   const TrainingSet set{selection.train, excluded_positions(flags, selection, options.seed),

@@ -13,6 +13,10 @@ at::Tensor flat(const at::Tensor& by_example) {
 
 }  // namespace
 
+at::Tensor chosen(const at::Tensor& by_example, const std::vector<std::int64_t>& examples) {
+  return by_example.index_select(0, at::tensor(examples, at::kLong));
+}
+
 at::Tensor kernel_of(const at::Tensor& theta, const std::vector<std::int64_t>& examples,
                      std::int64_t classes) {
   if (static_cast<std::int64_t>(examples.size()) * classes == theta.size(0)) {

@@ -30,6 +30,8 @@ struct DualSolution {
 // Cost: (n·k)³/3 multiplications.
 DualSolution solve_dual(const DualSystem& system, double ridge, const at::Tensor& right_side);
 
+// The rows that belong to these examples, in this order.
+at::Tensor chosen(const at::Tensor& by_example, const std::vector<std::int64_t>& examples);
 // The rows and columns of Θ that belong to these examples, in this order.
 at::Tensor kernel_of(const at::Tensor& theta, const std::vector<std::int64_t>& examples,
                      std::int64_t classes);

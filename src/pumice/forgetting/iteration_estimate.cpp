@@ -88,8 +88,7 @@ std::int64_t iterations_on_sample(const SampledProblem& problem, std::int64_t ex
         curvature_trace(logits.narrow(0, 0, solved), problem.loss, problem.curvature);
     const at::Tensor chosen =
         trace.defined() ? most_curved_first(trace) : at::arange(solved, at::kLong);
-    const double weight =
-        trace.defined() ? 1 : static_cast<double>(solved) / static_cast<double>(preconditioner);
+    const double weight = weight_of_chosen(problem.loss, problem.curvature, solved, preconditioner);
     const Cholesky factor = Cholesky::factorize(
         matrix_of(chosen.narrow(0, 0, preconditioner), weight), {.eigenvalues_up_to = 0});
     if (!factor.summary().succeeded) return problem.max_iterations;

@@ -14,14 +14,6 @@ namespace {
 // More examples at once do not make a pass faster (docs/scale.md).
 constexpr std::int64_t largest_batch = 64;
 
-at::Tensor index_of(const std::vector<std::int64_t>& positions) {
-  return at::tensor(positions, at::kLong);
-}
-
-at::Tensor chosen(const at::Tensor& rows, const std::vector<std::int64_t>& positions) {
-  return rows.defined() ? rows.index_select(0, index_of(positions)) : at::Tensor();
-}
-
 std::vector<std::int64_t> all_of(std::int64_t count) {
   std::vector<std::int64_t> positions(static_cast<std::size_t>(count));
   std::iota(positions.begin(), positions.end(), 0);
@@ -244,7 +236,7 @@ LinearProblem::Displacement LinearProblem::wlin_dense(const Positions& examples,
                                      solution.relative_residual, " only, must be < 1e-6");
   }
   result.coefficients = at::zeros_like(residual());
-  result.coefficients.index_copy_(0, index_of(examples), -solution.coefficients);
+  result.coefficients.index_copy_(0, at::tensor(examples, at::kLong), -solution.coefficients);
   result.value = pull(result.coefficients);
   return result;
 }

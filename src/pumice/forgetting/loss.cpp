@@ -34,6 +34,10 @@ std::string curvature_name(Curvature curvature) {
   return curvature == Curvature::softmax ? "softmax" : "identity";
 }
 
+bool is_identity(Loss loss, Curvature curvature) {
+  return loss == Loss::squared || curvature == Curvature::identity;
+}
+
 at::Tensor residuals(const at::Tensor& logits, const at::Tensor& labels, Loss loss) {
   const at::Tensor wide = logits.detach().to(at::kDouble);
   const at::Tensor answers = loss == Loss::squared ? wide : wide.softmax(1);
@@ -41,7 +45,7 @@ at::Tensor residuals(const at::Tensor& logits, const at::Tensor& labels, Loss lo
 }
 
 at::Tensor curvature_root(const at::Tensor& logits, Loss loss, Curvature curvature) {
-  if (loss == Loss::squared || curvature == Curvature::identity) return {};
+  if (is_identity(loss, curvature)) return {};
   const at::Tensor shares = logits.detach().to(at::kDouble).softmax(1);
   const at::Tensor q = shares.sqrt();  // unit length
   const std::int64_t classes = q.size(1);
@@ -58,14 +62,14 @@ at::Tensor curvature_root(const at::Tensor& logits, Loss loss, Curvature curvatu
 at::Tensor curvature_product(const at::Tensor& logits, const at::Tensor& x, Loss loss,
                              Curvature curvature) {
   const at::Tensor wide = x.detach().to(at::kDouble);
-  if (loss == Loss::squared || curvature == Curvature::identity) return wide;
+  if (is_identity(loss, curvature)) return wide;
   const at::Tensor shares = logits.detach().to(at::kDouble).softmax(1);
   const at::Tensor weighted = shares * wide;
   return weighted - shares * weighted.sum(1, /*keepdim=*/true);
 }
 
 at::Tensor curvature_trace(const at::Tensor& logits, Loss loss, Curvature curvature) {
-  if (loss == Loss::squared || curvature == Curvature::identity) return {};
+  if (is_identity(loss, curvature)) return {};
   return 1 - logits.detach().to(at::kDouble).softmax(1).square().sum(1);
 }
 
@@ -73,10 +77,14 @@ at::Tensor most_curved_first(const at::Tensor& trace) {
   return trace.argsort(/*stable=*/true, /*dim=*/0, /*descending=*/true).contiguous();
 }
 
+double weight_of_chosen(Loss loss, Curvature curvature, std::int64_t n, std::int64_t s) {
+  return is_identity(loss, curvature) ? static_cast<double>(n) / static_cast<double>(s) : 1;
+}
+
 double length_on_curvature(const at::Tensor& logits, const at::Tensor& rho, Loss loss,
                            Curvature curvature) {
   const at::Tensor wide = rho.detach().to(at::kDouble);
-  if (loss == Loss::squared || curvature == Curvature::identity) return wide.norm().item<double>();
+  if (is_identity(loss, curvature)) return wide.norm().item<double>();
   const at::Tensor shares = logits.detach().to(at::kDouble).softmax(1);
   const at::Tensor scale = at::maximum(shares, wide.abs()).clamp_min(1e-300);
   return std::sqrt((wide.square() / scale).sum().item<double>());

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
 #include <string>
 
 namespace pumice {
@@ -17,6 +18,9 @@ Loss loss_named(const std::string& name);  // throws Error with the known names
 std::string loss_name(Loss loss);
 Curvature curvature_named(const std::string& name);
 std::string curvature_name(Curvature curvature);
+
+// Whether H is the identity, the same for all examples.
+bool is_identity(Loss loss, Curvature curvature);
 
 // r: softmax(f) − onehot(y), or f − onehot(y). logits N×c, labels N → N×c, float64.
 at::Tensor residuals(const at::Tensor& logits, const at::Tensor& labels, Loss loss);
@@ -36,6 +40,11 @@ at::Tensor curvature_trace(const at::Tensor& logits, Loss loss, Curvature curvat
 
 // Positions by falling trace, equal ones in their order: N, int64.
 at::Tensor most_curved_first(const at::Tensor& trace);
+
+// What each of s examples counts for in a preconditioner of all n: 1 where H differs, since the
+// most curved are chosen and stand for themselves; n/s where it is the identity, and those that
+// were drawn stand for all.
+double weight_of_chosen(Loss loss, Curvature curvature, std::int64_t n, std::int64_t s);
 
 // How long residuals ρ (N×c) are beside R η with |η| = 1: identity |ρ|; softmax √Σ ρ²/max(π, |ρ|),
 // which is |R⁺ρ| where |ρ| <= π, and at most √Σ|ρ| where the model is wrong and |R⁺ρ| has no limit.

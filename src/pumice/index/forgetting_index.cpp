@@ -32,7 +32,7 @@ double seconds_since(Clock::time_point begin) {
 }
 
 std::string point_name(const Model& model) {
-  return dynamic_cast<const TorchScriptModel*>(&model) ? "point.pt" : "point.safetensors";
+  return "point" + file_extension(model);
 }
 
 // As sensitive as the weights before deletion: for its owner alone.

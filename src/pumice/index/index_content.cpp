@@ -129,10 +129,6 @@ std::string first_few(const std::vector<std::string>& ids) {
   return list + (ids.size() > shown ? ", …)" : ")");
 }
 
-at::Tensor chosen(const at::Tensor& by_row, const std::vector<std::int64_t>& rows) {
-  return by_row.index_select(0, at::tensor(rows, at::kLong));
-}
-
 std::vector<std::string> chosen(const std::vector<std::string>& by_row,
                                 const std::vector<std::int64_t>& rows) {
   std::vector<std::string> kept;

@@ -17,11 +17,11 @@ at::Tensor curved_kernel(const at::Tensor& theta, const at::Tensor& root) {
 }
 
 at::Tensor woodbury_matrix(const at::Tensor& theta, const at::Tensor& root, double ridge,
-                           double ratio) {
+                           double weight) {
   const at::Tensor kernel = curved_kernel(theta, root);
   // The two halves were summed in different orders; the factorization reads one of them.
   at::Tensor matrix = (kernel + kernel.t()).mul_(0.5);
-  matrix.diagonal().add_(ridge / ratio);
+  matrix.diagonal().add_(ridge / weight);
   return matrix;
 }
 

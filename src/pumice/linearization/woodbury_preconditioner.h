@@ -7,9 +7,8 @@
 
 namespace pumice {
 
-// A = J_Eᵀ H_E J_E + μI over n examples E is replaced by what s << n of them, S, tell, as if the
-// others were like them:
-//   P = q·J_Sᵀ H_S J_S + μI,   q = n/s.
+// A = J_Eᵀ H_E J_E + μI over n examples E is replaced by what s << n of them, S, tell:
+//   P = q·J_Sᵀ H_S J_S + μI,   q = n/s as if the others were like them, q = 1 as if they were not.
 // With H_S = R Rᵀ (R: s·c × s·k, block by block) and K = Rᵀ Θ_SS R, by Woodbury's identity
 //   P⁻¹ v = (v − J_Sᵀ R (K + (μ/q) I)⁻¹ Rᵀ J_S v) / μ.
 // K is factorised once; J_S is never stored. An application is a tangent pass and a backward pass
@@ -38,7 +37,7 @@ class WoodburyPreconditioner final : public LinearOperator {
 
 // K + (μ/q) I from the kernel Θ_SS of the sample ((s·c)²) and its root (s×c×k, or undefined).
 at::Tensor woodbury_matrix(const at::Tensor& theta, const at::Tensor& root, double ridge,
-                           double ratio);
+                           double weight);
 
 // Rᵀ Θ R, (n·k)×(n·k): the Gauss-Newton kernel. Θ itself if `root` (n×c×k) is undefined.
 at::Tensor curved_kernel(const at::Tensor& theta, const at::Tensor& root);

@@ -188,4 +188,8 @@ void TorchScriptModel::save(const std::filesystem::path& path, const Weights& we
   file.commit();
 }
 
+std::string file_extension(const Model& model) {
+  return dynamic_cast<const TorchScriptModel*>(&model) ? ".pt" : ".safetensors";
+}
+
 }  // namespace pumice

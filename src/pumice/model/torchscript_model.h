@@ -38,4 +38,7 @@ class TorchScriptModel : public Model {
   Metadata metadata_;
 };
 
+// Of the files that save() of this model writes: ".pt" for TorchScript, else ".safetensors".
+std::string file_extension(const Model& model);
+
 }  // namespace pumice
