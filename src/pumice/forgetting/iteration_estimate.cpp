@@ -142,7 +142,8 @@ IterationEstimate estimate_iterations(const SampledProblem& problem, std::int64_
   const double before = iterations(drawn / 2);
   const double power =
       before > 0 ? std::clamp(std::log2(std::max(now, 1.0) / before), -0.5, 0.5) : 0;
-  const double growth = std::pow(static_cast<double>(examples) / static_cast<double>(drawn), power);
+  const double growth = std::pow(static_cast<double>(examples) / static_cast<double>(drawn),
+                                 power < 0 ? 2 * power : power);
   const auto most = static_cast<double>(most_rounds * problem.max_iterations);
   return {std::min(most, now * std::min(1.0, growth)), std::min(most, now * std::sqrt(growth)),
           std::min(most, now * std::max(1.0, growth))};

@@ -54,9 +54,10 @@ struct IterationEstimate {
 // For N examples, s of them in the preconditioner: on the sample, the same share of it. A/N =
 // JᵀHJ/N + λI tends to a limit, and with it the number of iterations: without a preconditioner from
 // below; with one mostly from above, since a share of few examples tells less than the same share
-// of many. Two ends: what m examples take, and what they would take if the change from m/2 to m
-// went on at the same power of N (at most its square root). low and high: the smaller and the
-// larger of the two; expected: half way between them, in logarithms.
+// of many. One end is what m examples take. The other: the change from m/2 to m goes on at the same
+// power of N (at most its square root) if iterations grow, and at twice that power if they fall:
+// the share of the most curved tells more and more (measured, docs/scale.md). low and high: the
+// smaller and the larger of the two; expected: half way between them, in logarithms.
 IterationEstimate estimate_iterations(const SampledProblem& problem, std::int64_t examples,
                                       std::int64_t preconditioner);
 
