@@ -61,7 +61,7 @@ class Prediction {
   bool missing() const { return yardstick_.scale == Scale::shortfall; }
   // What is compared.
   double size_of(double value) const { return missing() ? 1 - value : value; }
-  bool by_ratio() const { return yardstick_.scale != Scale::additive; }
+  bool by_ratio() const { return yardstick_.scale == Scale::multiplicative; }
   // The logarithm must stay finite at 0, also where no resolution is set.
   double offset() const { return std::max(yardstick_.resolution, 1e-12); }
   double on_scale(double value) const {

@@ -24,7 +24,7 @@ enum class LeakSide { below, above };
 enum class Scale {
   additive,        // by their difference: shares
   multiplicative,  // by their ratio: what is positive without a limit above (nats, distances)
-  shortfall,       // by the ratio of what is missing to 1: shares that are 1 at best
+  shortfall,       // by the difference of what is missing to 1: shares that are 1 at best
 };
 
 struct Yardstick {
@@ -44,13 +44,13 @@ struct Yardstick {
 // prediction interval
 //   m ± t(k−1) · s · √(1 + 1/k),   m, s: mean and standard deviation of the k values,
 // of log(value + resolution) if the scale is multiplicative; it holds the former range at least.
-// On the scale `shortfall` all this is said of 1 − value, multiplicatively, and turned back
-// into shares, in [0, 1].
 // Values that are comparisons differ by less than a new one does: that of model i is
 // μ + a_i + mean of the others' a, in which a_i weighs 1 − 1/(k−1), but 1 in a new model's. So s is
 // multiplied by (k−1)/(k−2). Two models are a single pair, of which there is no s: chance then
 // reaches from a quarter of m to four times m (a third model was found four times as far away as
 // the first two were from each other).
+//
+// On the scale `shortfall` all this is said of 1 − value, and turned back into shares, in [0, 1].
 struct ReferenceBand {
   double low = 0, high = 0;
   double least = 0, most = 0;
