@@ -42,7 +42,7 @@ using nlohmann::json;
 namespace files = std::filesystem;
 
 constexpr std::int64_t classes = 10, forgotten = 25;
-constexpr std::int64_t most_epochs = 40, most_steps = 640, epochs_from_fresh = 15;
+constexpr std::int64_t most_epochs = 40, epochs_from_fresh = 15;
 constexpr double error_of_a_fit = 0.002;  // of the training set: ends the training
 constexpr double weight_decay = 0.1;
 
@@ -86,9 +86,7 @@ json prepare(const Options& options, std::int64_t count, double width) {
   const Dataset train = training_images(options, count);
   Start start = start_of(options, train, width);
   TrainingOptions recipe = finetuning_recipe();
-  const std::int64_t steps_an_epoch = (count + recipe.batch_size - 1) / recipe.batch_size;
-  recipe.epochs =
-      width == 1 ? epochs_from_fresh : std::min(most_epochs, most_steps / steps_an_epoch);
+  recipe.epochs = width == 1 ? epochs_from_fresh : most_epochs;
   recipe.weight_decay = weight_decay;
   Training training(*start.model, start.weights, {train, {}}, measure_normalization(train), recipe);
   const auto fits = [&] {

@@ -167,6 +167,48 @@ TEST(MatrixFree, TheEstimateFromTheKernelCountsTheIterationsOfTheSolve) {
   }
 }
 
+TEST(MatrixFree, AnEstimateForMoreExamplesGoesOnAsFromHalfTheSampleToAllOfIt) {
+  const SmallRequest request = curved_request({0, 3, 7, 11});
+  constexpr std::int64_t times = 4;
+  int falls = 0, grows = 0;
+  for (const Curvature curvature : {Curvature::identity, Curvature::softmax}) {
+    for (const std::int64_t preconditioner : {0, 8}) {
+      for (const double decay : {1e-1, 1e-2, 1e-4}) {
+        const LinearProblem problem = streamed_problem(request, {.preconditioner = preconditioner});
+        const SampledProblem sampled = problem.sampled(
+            {.curvature = curvature, .decay = decay, .solver = Solver::matrix_free}, {});
+        const auto now = static_cast<double>(iterations_on_sample(sampled, 24, preconditioner));
+        const auto before =
+            static_cast<double>(iterations_on_sample(sampled, 12, preconditioner / 2));
+        const IterationEstimate estimate =
+            estimate_iterations(sampled, 24 * times, preconditioner * times);
+        double power = std::clamp(std::log2(now / before), -0.5, 0.5);
+        const bool most_curved = preconditioner > 0 && curvature == Curvature::softmax;
+        if (power < 0 && most_curved) power *= 2;
+        const double end = now * std::pow(times, power);
+        EXPECT_NEAR(estimate.low, std::max(1.0, std::min(now, end)), 1e-9);
+        EXPECT_NEAR(estimate.high, std::max(now, end), 1e-9);
+        EXPECT_NEAR(estimate.expected, std::max(1.0, std::sqrt(now * end)), 1e-9);
+        falls += power < 0 && most_curved;
+        grows += power > 0;
+      }
+    }
+  }
+  EXPECT_GT(falls, 0);
+  EXPECT_GT(grows, 0);
+}
+
+TEST(MatrixFree, AShareOfLessThanOneExampleSaysNothingOfHowIterationsGoOn) {
+  const SmallRequest request = curved_request({0, 3, 7, 11});
+  const LinearProblem problem = streamed_problem(request, {.preconditioner = 1});
+  const SampledProblem sampled = problem.sampled(
+      {.curvature = Curvature::softmax, .decay = 1e-2, .solver = Solver::matrix_free}, {});
+  // One of 24, none of 12: 24/30 and 12/30 are rounded.
+  const IterationEstimate estimate = estimate_iterations(sampled, 24 * 30, 24);
+  EXPECT_EQ(estimate.low, static_cast<double>(iterations_on_sample(sampled, 24, 1)));
+  EXPECT_EQ(estimate.high, estimate.low);
+}
+
 // A model that is linear in its weights and was trained to the end: wlin(D) is how far it moved.
 TEST(MatrixFree, ASolveBeginsWhereTrainingEndedIfThatIsNear) {
   const SmallRequest request = linear_request({0, 3});
@@ -252,6 +294,35 @@ TEST(MatrixFree, MemoryDecidesTheBatchAndTheSolver) {
               too_small.wlin({0, 1}, softmax_model);
             }).find("needs at least"),
             std::string::npos);
+}
+
+// More examples than the sample holds: the choice is a real one.
+TEST(MatrixFree, WhereTheKernelDoesNotFitAutoGoesWithoutItToTheSameShift) {
+  const SmallRequest request = curved_request({0, 3, 7, 11}, at::kDouble, 120);
+  for (const Curvature curvature : {Curvature::identity, Curvature::softmax}) {
+    for (const char* name : {"ntk", "consistent"}) {
+      const auto shift = [&](Solver solver, std::int64_t memory) {
+        ForgettingTask task = request.task();
+        task.linear.memory = memory;
+        SharedProblems shared(task);
+        return method_named(name)
+            .make({.curvature = curvature, .solver = solver})
+            ->shift(task, shared);
+      };
+      // Dense: five times (360·3)²·8 bytes.
+      const ShiftResult free = shift(Solver::automatic, 44 << 20);
+      EXPECT_EQ(*free.summary.solver, "matrix-free") << name;
+      EXPECT_EQ(free.summary.solver_reason.find("dense needs "), 0U) << free.summary.solver_reason;
+      const ShiftResult dense = shift(Solver::dense, std::int64_t{1} << 30);
+      EXPECT_GT(cosine(dense.weights.flat - request.weights.flat,
+                       free.weights.flat - request.weights.flat),
+                0.9999)
+          << name;
+      const ShiftResult roomy = shift(Solver::automatic, std::int64_t{1} << 30);
+      EXPECT_EQ(roomy.summary.solver_reason.find("dense about "), 0U)
+          << roomy.summary.solver_reason;
+    }
+  }
 }
 
 TEST(MatrixFree, FourProcessesGiveTheShiftOfOne) {

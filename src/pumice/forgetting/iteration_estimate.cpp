@@ -133,20 +133,26 @@ IterationEstimate estimate_iterations(const SampledProblem& problem, std::int64_
                                       std::int64_t preconditioner) {
   const std::int64_t drawn = problem.right_side.size(0);
   const double share = static_cast<double>(preconditioner) / static_cast<double>(examples);
+  const auto own = [&](std::int64_t count) {
+    return std::min(std::int64_t{std::lround(share * static_cast<double>(count))}, count - 1);
+  };
   const auto iterations = [&](std::int64_t count) {
-    const auto own = static_cast<std::int64_t>(std::lround(share * static_cast<double>(count)));
-    return static_cast<double>(iterations_on_sample(problem, count, std::min(own, count - 1)));
+    return static_cast<double>(iterations_on_sample(problem, count, own(count)));
   };
   const double now = iterations(drawn);
   if (examples <= drawn || drawn < 2) return {now, now, now};
-  const double before = iterations(drawn / 2);
-  const double power =
-      before > 0 ? std::clamp(std::log2(std::max(now, 1.0) / before), -0.5, 0.5) : 0;
-  const double growth = std::pow(static_cast<double>(examples) / static_cast<double>(drawn),
-                                 power < 0 ? 2 * power : power);
+  double power = 0;
+  if (preconditioner == 0 || own(drawn / 2) > 0) {
+    const double before = iterations(drawn / 2);
+    if (before > 0) power = std::clamp(std::log2(std::max(now, 1.0) / before), -0.5, 0.5);
+    const bool most_curved = preconditioner > 0 && !is_identity(problem.loss, problem.curvature);
+    if (power < 0 && most_curved) power *= 2;
+  }
+  const double growth = std::pow(static_cast<double>(examples) / static_cast<double>(drawn), power);
   const auto most = static_cast<double>(most_rounds * problem.max_iterations);
-  return {std::min(most, now * std::min(1.0, growth)), std::min(most, now * std::sqrt(growth)),
-          std::min(most, now * std::max(1.0, growth))};
+  const auto possible = [&](double count) { return std::clamp(count, std::min(now, 1.0), most); };
+  return {possible(now * std::min(1.0, growth)), possible(now * std::sqrt(growth)),
+          possible(now * std::max(1.0, growth))};
 }
 
 }  // namespace pumice

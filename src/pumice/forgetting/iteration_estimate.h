@@ -55,9 +55,10 @@ struct IterationEstimate {
 // JᵀHJ/N + λI tends to a limit, and with it the number of iterations: without a preconditioner from
 // below; with one mostly from above, since a share of few examples tells less than the same share
 // of many. One end is what m examples take. The other: the change from m/2 to m goes on at the same
-// power of N (at most its square root) if iterations grow, and at twice that power if they fall:
-// the share of the most curved tells more and more (measured, docs/scale.md). low and high: the
-// smaller and the larger of the two; expected: half way between them, in logarithms.
+// power of N, at most its square root; where it falls with the most curved in the preconditioner,
+// at twice that power: their share tells more and more (measured, docs/scale.md). low and high: the
+// smaller and the larger of the two; expected: half way between them, in logarithms. A share of
+// less than one of m/2 examples tells nothing of a power.
 IterationEstimate estimate_iterations(const SampledProblem& problem, std::int64_t examples,
                                       std::int64_t preconditioner);
 

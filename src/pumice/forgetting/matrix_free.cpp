@@ -12,6 +12,7 @@
 #include "pumice/linearization/gauss_newton_operator.h"
 
 namespace pumice {
+
 LogitCurvature logit_curvature(Loss loss, Curvature curvature) {
   if (is_identity(loss, curvature)) return {};
   return {

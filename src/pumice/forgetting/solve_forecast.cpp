@@ -58,8 +58,7 @@ SolveForecast forecast_dense(const LinearProblem& problem, const LinearModel& mo
       forecast.fits = false;  // not even the kernel alone
     }
   }
-  const bool curved =
-      problem.loss() == Loss::cross_entropy && model.curvature == Curvature::softmax;
+  const bool curved = !is_identity(problem.loss(), model.curvature);
   const auto factorization = [&](std::int64_t examples) {
     const auto rows = static_cast<double>(examples * (curved ? classes - 1 : classes));
     return rows * rows * rows * 2 / 3;
