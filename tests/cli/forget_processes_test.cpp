@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -123,6 +124,7 @@ TEST_F(ForgetProcessesFull, AfterAKilledProcessAllEndAndARestartGoesOn) {
     ToolProcesses processes(4, words);
     wait_for("killed.safetensors.checkpoint", processes);
     processes.signal(2, SIGKILL);
+    const auto killed = std::chrono::steady_clock::now();
     for (const int rank : {0, 1, 3}) {
       const CommandResult result = processes.result(rank);
       EXPECT_EQ(result.exit_code, 1) << result.output;
@@ -131,6 +133,7 @@ TEST_F(ForgetProcessesFull, AfterAKilledProcessAllEndAndARestartGoesOn) {
       EXPECT_EQ(result.error.find("the same command goes on from ") != std::string::npos, rank == 0)
           << result.error;
     }
+    EXPECT_LT(std::chrono::steady_clock::now() - killed, 60s);
   }
   EXPECT_EQ(traces_of("killed"), 1);  // the checkpoint, and nothing half-written
   ASSERT_TRUE(std::filesystem::exists(path("killed.safetensors.checkpoint")));
@@ -151,6 +154,54 @@ TEST_F(ForgetProcessesFull, AfterAKilledProcessAllEndAndARestartGoesOn) {
   EXPECT_NE(first.output.find("Went on from "), std::string::npos) << first.output;
   EXPECT_LT(distance("killed.safetensors", "whole.safetensors"), 1e-5);
   EXPECT_EQ(traces_of("killed"), 3);  // model, record and its key
+}
+
+TEST_F(ForgetProcessesFull, WithoutRankZeroAllEndWithinAMinuteAndFewerProcessesGoOn) {
+  ASSERT_EQ(alone(request("all.safetensors", slow)).exit_code, 0);
+  const Words words = request("zero.safetensors", slow);  // with the limits of the tool
+  {
+    ToolProcesses processes(3, words);
+    wait_for("zero.safetensors.checkpoint", processes);
+    processes.signal(0, SIGKILL);
+    const auto killed = std::chrono::steady_clock::now();
+    for (const int rank : {1, 2}) {
+      const CommandResult result = processes.result(rank);
+      EXPECT_EQ(result.exit_code, 1) << result.output;
+      EXPECT_NE(result.error.find("rank 0 is lost"), std::string::npos) << result.error;
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - killed, 60s);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("zero.safetensors")));
+  ToolProcesses again(2, words);
+  const CommandResult first = again.result(0);
+  ASSERT_EQ(first.exit_code, 0) << first.error;
+  EXPECT_NE(first.output.find("Went on from "), std::string::npos) << first.output;
+  EXPECT_LT(distance("zero.safetensors", "all.safetensors"), 1e-5);
+  EXPECT_EQ(traces_of("zero"), 1);  // what rank 0 was writing is gone, too
+}
+
+// What launchers set is known from running them only.
+TEST_F(ForgetProcessesFull, TorchrunAndMpirunStartItAsDocumented) {
+  ASSERT_EQ(alone(request("single.safetensors", slow)).exit_code, 0);
+  const auto port = [] { return std::to_string(testing::free_port()); };
+  // Debian's torchrun 1.13 stumbles over its own default of --redirects and --tee with Python 3.11.
+  const std::string torchrun = "/usr/bin/torchrun --redirects 1 --tee 2 --log_dir " + path("logs") +
+                               " --nnodes 1 --nproc_per_node 2 ";
+  const std::map<std::string, std::string> launchers{
+      {"static", torchrun + "--master_port " + port() + " --no_python"},
+      {"rendezvous",
+       torchrun + "--rdzv_backend c10d --rdzv_endpoint 127.0.0.1:" + port() + " --no_python"},
+      {"mpirun",
+       "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe "
+       "-np 2"}};
+  for (const auto& [name, launcher] : launchers) {
+    std::string line = launcher + " " PUMICE_TOOL;
+    for (const std::string& word : request(name + ".safetensors", slow)) line += " " + word;
+    const CommandResult result = testing::run_command(line + " --record " + path(name + ".json"));
+    ASSERT_EQ(result.exit_code, 0) << name << result.error << result.output;
+    EXPECT_LT(distance(name + ".safetensors", "single.safetensors"), 1e-5) << name;
+    EXPECT_EQ(json::parse(content_of(path(name + ".json")))["processes"], 2) << name;
+  }
 }
 
 TEST_F(ForgetProcessesFull, AStoppedProcessIsLostToo) {

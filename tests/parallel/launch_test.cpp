@@ -37,6 +37,27 @@ TEST(Launch, TorchrunsVariablesSayEverything) {
   EXPECT_EQ(launch.source, "RANK and WORLD_SIZE");
 }
 
+TEST(Launch, WhereTorchrunListensItselfTheNextPortIsTaken) {
+  Environment torchrun{{"RANK", "0"},
+                       {"WORLD_SIZE", "2"},
+                       {"MASTER_ADDR", "node1"},
+                       {"MASTER_PORT", "29500"},
+                       {"TORCHELASTIC_USE_AGENT_STORE", "False"}};
+  EXPECT_EQ(read_launch(torchrun).port, 29500);
+  torchrun["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  EXPECT_EQ(read_launch(torchrun).port, 29501);
+  torchrun["MASTER_PORT"] = "65535";
+  EXPECT_EQ(read_launch(torchrun).port, 65534);
+}
+
+TEST(Launch, ManyProcessesThatNobodyNumbersAreRefused) {
+  EXPECT_NE(refusal([] {
+              read_launch({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}});
+            }).find("PMI_SIZE: 4 processes, but nothing says who is who"),
+            std::string::npos);
+  EXPECT_TRUE(read_launch({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}).alone());
+}
+
 TEST(Launch, OneHostIsProvenByTheLocalCountAndOnlyByThat) {
   Environment mpi{{"OMPI_COMM_WORLD_RANK", "1"},
                   {"OMPI_COMM_WORLD_SIZE", "4"},

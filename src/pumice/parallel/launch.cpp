@@ -17,6 +17,9 @@ constexpr std::array variables{
     "MASTER_PORT",
     "LOCAL_WORLD_SIZE",
     "TORCHELASTIC_RUN_ID",
+    "TORCHELASTIC_USE_AGENT_STORE",
+    "PMI_RANK",
+    "PMI_SIZE",
     "OMPI_COMM_WORLD_RANK",
     "OMPI_COMM_WORLD_SIZE",
     "OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -158,11 +161,22 @@ std::uint16_t port_of_job(const std::string& job) {
 
 std::uint16_t meeting_port(const Reader& reader, Launcher launcher, const std::string& host) {
   if (const auto given = reader.number("MASTER_PORT", 1, 65535)) {
-    return static_cast<std::uint16_t>(*given);
+    // torchrun may listen there itself, for workers that meet in its store.
+    const bool taken = reader.text_of("TORCHELASTIC_USE_AGENT_STORE") == "True";
+    return static_cast<std::uint16_t>(!taken ? *given : *given < 65535 ? *given + 1 : *given - 1);
   }
   if (const auto job = job_of(reader, launcher)) return port_of_job(*job);
   if (is_loopback(host)) return customary_port;
   fail("MASTER_PORT: not set, must be a free port of ", host, ", the same for all processes");
+}
+
+// Every process would take itself for the only one, and all would write the same file.
+void refuse_unknown_mpi(const Reader& reader) {
+  if (const auto size = reader.number("PMI_SIZE", 1, most_processes); size && *size > 1) {
+    fail("PMI_SIZE: ", *size,
+         " processes, but nothing says who is who; RANK (as PMI_RANK), WORLD_SIZE, MASTER_ADDR and "
+         "MASTER_PORT must be set");
+  }
 }
 
 }  // namespace
@@ -202,7 +216,10 @@ Launch read_launch(const Environment& environment) {
          open_mpi->rank, " of ", open_mpi->size, "; must agree, or RANK and WORLD_SIZE be unset");
   }
   const std::optional<Place> slurm = torch || open_mpi ? std::nullopt : slurm_place(reader);
-  if (!torch && !open_mpi && !slurm) return {};
+  if (!torch && !open_mpi && !slurm) {
+    refuse_unknown_mpi(reader);
+    return {};
+  }
   const Launcher launcher = torch      ? Launcher::torch
                             : open_mpi ? Launcher::open_mpi
                                        : Launcher::slurm;

@@ -28,16 +28,17 @@ struct Launch {
 //   SLURM_PROCID, SLURM_STEP_NUM_TASKS or SLURM_NTASKS    srun. Not in a batch script itself
 //                                         (SLURM_JOB_ID without SLURM_STEP_ID): that is one
 //                                         process.
-// The meeting point is MASTER_ADDR and MASTER_PORT. Where they are not set:
+// The meeting point is MASTER_ADDR and MASTER_PORT; the port after it if torchrun says that it
+// listens at this one itself (TORCHELASTIC_USE_AGENT_STORE). Where they are not set:
 //   address  127.0.0.1 if all processes are provably on one host (LOCAL_WORLD_SIZE,
 //            OMPI_COMM_WORLD_LOCAL_SIZE or Slurm's number of nodes say so); under Slurm the first
 //            node of its list, or SLURM_LAUNCH_NODE_IPADDR if there is no list; otherwise an Error
 //   port     from the number of the job where the launcher gives one (20000 … 32767, the same in
-//   all
-//            processes of a job); 29500 if the address is this host's own; otherwise an Error
+//            all processes of a job); 29500 if the address is this host's own; otherwise an Error
 // Throws Error, naming the variables, for half of a pair, for what is no number or out of range,
 // and for RANK, WORLD_SIZE that contradict Open MPI's (except under torchrun, which may itself have
-// been started by mpirun). A world of one is alone, and needs no meeting point.
+// been started by mpirun), or where only PMI_SIZE says that there are several (MPICH). A world of
+// one is alone, and needs no meeting point.
 Launch read_launch(const Environment& environment);
 
 // The first host of Slurm's short form: "node[03-05,9],gpu1" → "node03".
