@@ -76,6 +76,9 @@ TEST_F(IndexCommandFull, RequestsAuditsAndARefreshFollowEachOtherAndTheForgotten
   const std::string noise = " --noise 1e-6 --noise-shape paper --json";
   const std::string request = "forget --index " + path("i") + noise;
   const std::string first = cohort("c1.txt", {0});
+  const std::string sensitive = "holds the weights before deletion";
+  EXPECT_NE(pumice("index show " + path("i")).output.find(sensitive), std::string::npos);
+  EXPECT_EQ(files::status(path("i")).permissions(), files::perms::owner_all);
   const json record =
       run(request + first + " --out " + path("r1.safetensors") + " --distribution " +
           path("d1.safetensors") + " --record " + path("f1.json"));
@@ -98,6 +101,8 @@ TEST_F(IndexCommandFull, RequestsAuditsAndARefreshFollowEachOtherAndTheForgotten
       pumice("index refresh " + path("i") + " --quiet --model " + path("r2.safetensors"));
   EXPECT_EQ(refreshed.exit_code, 0) << refreshed.error;
   EXPECT_NE(refreshed.output.find("The old point is wiped"), std::string::npos);
+  EXPECT_NE(refreshed.output.find("holds the weights of the last release"), std::string::npos);
+  EXPECT_EQ(refreshed.output.find(sensitive), std::string::npos);
 
   const json shown = run("index show " + path("i") + " --json");
   EXPECT_EQ(shown["examples"], 21);
@@ -126,7 +131,23 @@ TEST_F(IndexCommandFull, WhatDoesNotFitIsRefusedAndNothingChanges) {
          "is not the model of this index");
   write_ids(path("u.txt"), {"c0/nobody.png"});
   expect(1, request + " --cohort " + path("u.txt"), "'c0/nobody.png'");
-  // A limit of the shell on files kills it in the middle of writing; the next one takes it back.
+  expect(1, request + cohort("e.txt", {3}) + " --init " + path("w.safetensors"),
+         "is not the start of this index");
+  const CommandResult shared = testing::run_command(
+      "env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 " PUMICE_TOOL " " + request + " --cohort " +
+      path("e.txt") + " --out " + path("no.safetensors"));
+  EXPECT_EQ(shared.exit_code, 1);
+  EXPECT_NE(shared.error.find("is answered by one process"), std::string::npos) << shared.error;
+  // A limit of the shell on files stands for a full disk.
+  const CommandResult full =
+      testing::run_command("trap '' XFSZ; ulimit -f 12; " PUMICE_TOOL " " + request + " --cohort " +
+                           path("e.txt") + " --quiet --out " + path("no.safetensors"));
+  EXPECT_EQ(full.exit_code, 1) << full.error;
+  EXPECT_NE(full.error.find("cannot be written"), std::string::npos) << full.error;
+  EXPECT_FALSE(files::exists(path("no.safetensors")));
+  EXPECT_EQ(state() == before, true);
+  // Without anybody to ignore the signal it is killed in the middle of writing; the next one takes
+  // it back.
   const CommandResult killed =
       testing::run_command("ulimit -c 0; ulimit -f 12; " PUMICE_TOOL " " + request +
                            cohort("d.txt", {2}) + " --quiet --out " + path("no.safetensors"));

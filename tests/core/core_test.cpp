@@ -1,13 +1,17 @@
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <set>
 
 #include "command.h"
 #include "pumice/core/atomic_file.h"
+#include "pumice/core/atomic_folder.h"
 #include "pumice/core/digest.h"
 #include "pumice/core/error.h"
 #include "pumice/core/memory.h"
@@ -104,6 +108,56 @@ TEST(AtomicFile, AProcessThatMustEndAtOnceLeavesNothingHalfWritten) {
   EXPECT_EQ(content_of(folder / "whole"), "whole");
   const std::filesystem::directory_iterator all(folder.path());
   EXPECT_EQ(std::distance(begin(all), end(all)), 1);
+}
+
+TEST(AtomicFile, ThatIsForItsOwnerAloneIsSoFromItsFirstByte) {
+  const TemporaryFolder folder;
+  const auto mode = [](const std::filesystem::path& path) {
+    struct stat status {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0) << path;
+    return status.st_mode & 0777;
+  };
+  AtomicFile file(folder / "key", Readers::owner);
+  EXPECT_EQ(mode(file.temporary_path()), 0600U);
+  std::ofstream(file.temporary_path()) << "secret";
+  file.commit();
+  EXPECT_EQ(mode(folder / "key"), 0600U);
+  AtomicFolder index(folder / "index", Readers::owner), data(folder / "data");
+  EXPECT_EQ(mode(index.temporary_path()), 0700U);
+  index.commit();
+  data.commit();
+  EXPECT_EQ(mode(folder / "index"), 0700U);
+  EXPECT_EQ(mode(folder / "data"), 0755U);
+}
+
+TEST(AtomicFolder, WhatAKilledRunLeftIsRemovedByTheNextAndOnlyThat) {
+  const TemporaryFolder folder;
+  const auto count = [&] {
+    return std::distance(std::filesystem::directory_iterator(folder.path()), {});
+  };
+  std::array<int, 2> ready{};
+  ASSERT_EQ(::pipe(ready.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const AtomicFolder half(folder / "index");
+    std::ofstream(half.temporary_path() / "point") << "weights before deletion";
+    [[maybe_unused]] const ssize_t told = ::write(ready[1], "!", 1);
+    while (true) ::pause();
+  }
+  char told = 0;
+  ASSERT_EQ(::read(ready[0], &told, 1), 1);
+  {
+    // The other one is still at work, and another target is another matter.
+    const AtomicFolder own(folder / "index"), other(folder / "index.2");
+    EXPECT_EQ(count(), 3);
+  }
+  EXPECT_EQ(count(), 1);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(count(), 1);
+  { const AtomicFolder next(folder / "index"); }
+  EXPECT_EQ(count(), 0);
+  for (const int end : ready) ::close(end);
 }
 
 TEST(AtomicFile, AMissingFolderIsAnError) {

@@ -61,6 +61,15 @@ TEST_F(SolveCheckpointTest, ItIsTheOwnersAloneAndGoesAtTheEnd) {
   checkpoint.remove();  // what is not there is no trouble
 }
 
+TEST_F(SolveCheckpointTest, WhatAKilledRunLeftHalfWrittenIsRemoved) {
+  const std::filesystem::path half = folder_ / ".w.checkpoint.4711.tmp", other = folder_ / ".w.x";
+  write_file_atomically(half, "half of the cohort's solution");
+  write_file_atomically(other, "somebody else's");
+  open();
+  EXPECT_FALSE(std::filesystem::exists(half));
+  EXPECT_TRUE(std::filesystem::exists(other));
+}
+
 TEST_F(SolveCheckpointTest, AFolderThatIsStillToBeMadeIsMade) {
   path_ = folder_ / "new" / "w.checkpoint";
   open().save(iterate("one", 1));

@@ -154,5 +154,41 @@ TEST(IndexFaults, AFullDiskLeavesIndexAndLedgerAsTheyWere) {
   EXPECT_EQ(ForgettingIndex(small.folder).content().examples(), 59);
 }
 
+TEST(IndexFaults, AFullDiskStopsARefreshANoteAndABuildAsWell) {
+  const SmallIndex small;
+  Checkpoint release = small.checkpoint;
+  release.weights = small.request({4});
+  const auto before = small.state();
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit usual{};
+  ::getrlimit(RLIMIT_FSIZE, &usual);
+  const auto on_a_full_disk = [&](rlim_t most, const auto& work) {
+    rlimit tight = usual;
+    tight.rlim_cur = most;
+    ::setrlimit(RLIMIT_FSIZE, &tight);
+    const std::string sentence = refusal(work);
+    ::setrlimit(RLIMIT_FSIZE, &usual);
+    EXPECT_NE(sentence.find("cannot be written"), std::string::npos) << sentence;
+    EXPECT_EQ(small.state(), before);
+  };
+  const ForgettingTask all = small.task(small.split);
+  // Nothing at all, the journal, the ledger too, all but the index.
+  for (const rlim_t most : {0, 100, 700, 30000}) {
+    on_a_full_disk(most, [&] { ForgettingIndex(small.folder).refresh(release, small.data); });
+    on_a_full_disk(most, [&] {
+      SharedProblems shared(all);
+      build_index(small.home / "another", {.task = all, .checkpoint = small.checkpoint, .data = {}},
+                  shared);
+    });
+  }
+  for (const rlim_t most : {0, 100, 700}) {
+    on_a_full_disk(most, [&] {
+      ForgettingIndex(small.folder).note("bound", {{"request", 1}, {"white_box", 2.0}});
+    });
+  }
+  ForgettingIndex(small.folder).refresh(release, small.data);
+  EXPECT_EQ(ForgettingIndex(small.folder).content().terms.point_examples, 59);
+}
+
 }  // namespace
 }  // namespace pumice

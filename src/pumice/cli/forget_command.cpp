@@ -126,8 +126,8 @@ Solved solve(const ForgetFlags& flags, const ForgetRequest& request, const Forge
 
 // What became of each method, in the order they were asked for.
 struct Released {
-  std::vector<Scrubbed>
-      results;  // without a sample if it did not converge and that is not accepted
+  // Without a sample if it did not converge and that is not accepted.
+  std::vector<Scrubbed> results;
   Errors before;
   std::vector<Errors> after;
   std::string failed;  // methods that did not converge, and why; empty if there is none

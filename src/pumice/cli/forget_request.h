@@ -25,14 +25,16 @@ struct ForgetRequest {
   Dataset validation;
 };
 
-// Error for a file that is missing, broken or of another model or other data; with `writes`, also
-// for outputs that exist (unless --force) or are inputs.
+// Error for a file that is missing, broken or of another model or other data. With `writes`, and
+// unless it is a dry run, also for outputs that exist (unless --force), are inputs, have the wrong
+// ending or are a file where a folder is needed.
 ForgetRequest open_request(const CLI::App& command, const ForgetFlags& flags, bool writes);
 
-// `request` has to live as long as the task.
+// `request` has to live as long as the task. UsageError for options that contradict the model or
+// leave open what it does not say: where weight decay pulled to, and how strongly.
 ForgettingTask make_task(const ForgetFlags& flags, const ForgetRequest& request);
 
-// Whether weight decay pulled to zero and not to the start.
+// Whether weight decay pulled to zero, and neither to the start nor to the weights themselves.
 bool pulls_to_zero(const ForgetFlags& flags, const ForgetRequest& request);
 
 // Where the result of one method goes: `name`, or a file in the folder `name` for several methods.

@@ -78,7 +78,7 @@ void print_made(const std::string& folder, const ForgettingIndex& index, const I
   std::printf("  %s\n", report.kernel.c_str());
   std::printf("  scale %g (%s), ridge %g, relative residual %.1e\n", content.terms.scale,
               content.terms.scale_rule.c_str(), content.terms.ridge, report.relative_residual);
-  std::printf("%s", index_warning);
+  std::printf("%s", sensitivity(index));
   std::printf("Ledger: %s (note it elsewhere: 'pumice index verify --head' asks for it)\n",
               index.ledger().head().c_str());
 }

@@ -17,10 +17,6 @@
 
 namespace pumice::cli {
 
-const char* const index_warning =
-    "It holds the weights before deletion and is as sensitive as they are: never release it, and "
-    "refresh or delete it when the last request of a period is answered.\n";
-
 namespace {
 
 using Json = nlohmann::json;
@@ -85,14 +81,19 @@ void print_recovery(const ForgettingIndex& index) {
   }
 }
 
+// Linearised at a release, not at the trained weights.
+bool refreshed(const ForgettingIndex& index) {
+  const IndexTerms& terms = index.content().terms;
+  return terms.point_examples != terms.built_examples ||
+         index.ledger().last_with("wiped_point") != nullptr;
+}
+
 void run_show(const std::string& folder, bool as_json) {
   const ForgettingIndex index(folder);
   const IndexContent& content = index.content();
   const IndexTerms& terms = content.terms;
   const ReleaseBounds bounds = release_bounds(index.ledger());
   const std::int64_t left = content.examples();
-  const bool refreshed = terms.point_examples != terms.built_examples ||
-                         index.ledger().last_with("wiped_point") != nullptr;
   if (as_json) {
     Json ledger = Json::array();
     for (const Ledger::Json& entry : index.ledger().entries())
@@ -118,13 +119,10 @@ void run_show(const std::string& folder, bool as_json) {
               static_cast<long long>(content.classes()),
               static_cast<long long>(content.wlin.numel()));
   std::printf("  linearised at %s with %lld examples; scale %g (%s), ridge %g\n",
-              refreshed ? "a release" : "the trained weights",
+              refreshed(index) ? "a release" : "the trained weights",
               static_cast<long long>(terms.point_examples), terms.scale, terms.scale_rule.c_str(),
               terms.ridge);
-  std::printf("%s", refreshed && left == terms.point_examples
-                        ? "It holds the weights of the last release, and nothing of whoever was "
-                          "forgotten before it that the release does not hold.\n"
-                        : index_warning);
+  std::printf("%s", sensitivity(index));
   print_ledger(index.ledger(), bounds);
   if (!bounds.releases.empty()) {
     std::printf("All releases together: white-box %s, black-box (one query each) %s\n",
@@ -195,6 +193,15 @@ void run_bound(const CLI::App& command, const BoundFlags& flags) {
 }
 
 }  // namespace
+
+const char* sensitivity(const ForgettingIndex& index) {
+  return refreshed(index) && index.content().examples() == index.content().terms.point_examples
+             ? "It holds the weights of the last release, and nothing of whoever was forgotten "
+               "before it that the release does not hold.\n"
+             : "It holds the weights before deletion and is as sensitive as they are: never "
+               "release it, and refresh or delete it when the last request of a period is "
+               "answered.\n";
+}
 
 void add_index_show(CLI::App& index) {
   CLI::App* command = index.add_subcommand(

@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "pumice/index/forgetting_index.h"
+
 namespace pumice::cli {
 
 void add_index_build(CLI::App& index);
@@ -11,7 +13,7 @@ void add_index_show(CLI::App& index);
 void add_index_verify(CLI::App& index);
 void add_index_bound(CLI::App& index);
 
-// What everyone who handles an index must know.
-extern const char* const index_warning;
+// What everyone who handles this index must know: whose weights are in it. One line.
+const char* sensitivity(const ForgettingIndex& index);
 
 }  // namespace pumice::cli

@@ -48,14 +48,14 @@ void check_outputs(const ForgetFlags& flags, const ForgettingIndex& index) {
 
 // --model and --init need not be given; if they are, they must be the index's.
 void check_models(const ForgetFlags& flags, const ForgettingIndex& index) {
-  const auto check = [](const std::string& file, const std::string& expected) {
+  const auto check = [](const std::string& file, const char* what, const std::string& expected) {
     const Checkpoint checkpoint = open_checkpoint(file);
     if (digest(*checkpoint.model, checkpoint.weights) == expected) return;
-    fail(file, ": is not the model of this index");
+    fail(file, ": is not the ", what, " of this index");
   };
   const IndexTerms& terms = index.content().terms;
-  if (!flags.model.empty()) check(flags.model, terms.model);
-  if (!flags.init.empty()) check(flags.init, terms.start.value_or("none"));
+  if (!flags.model.empty()) check(flags.model, "model", terms.model);
+  if (!flags.init.empty()) check(flags.init, "start", terms.start.value_or("none"));
 }
 
 std::vector<Weights> open_references(const ForgetFlags& flags, const ForgettingIndex& index) {

@@ -1,5 +1,6 @@
 #include "pumice/core/atomic_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "pumice/core/error.h"
 #include "pumice/core/sync.h"
@@ -33,13 +35,18 @@ Unfinished& unfinished() {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
+AtomicFile::AtomicFile(std::filesystem::path target, Readers readers) : target_(std::move(target)) {
   const std::filesystem::path folder = folder_of(target_);
   if (!std::filesystem::is_directory(folder)) {
     fail(target_.string(), ": cannot be written, there is no folder ", folder.string());
   }
   temporary_ = folder / text(".", target_.filename().string(), ".", ::getpid(), ".tmp");
   const std::lock_guard lock(unfinished().mutex);
+  if (readers == Readers::owner) {
+    const int made = ::open(temporary_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+    if (made < 0) fail(target_.string(), ": cannot be written, ", std::strerror(errno));
+    ::close(made);
+  }
   unfinished().paths.insert(temporary_);
 }
 
@@ -72,8 +79,20 @@ void remove_temporary_files() {
   }
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
-  AtomicFile file(path);
+void remove_leftovers(const std::filesystem::path& target) {
+  const std::string begin = text(".", target.filename().string(), ".");
+  std::vector<std::filesystem::path> doomed;
+  std::error_code missing;
+  for (const auto& file : std::filesystem::directory_iterator(folder_of(target), missing)) {
+    const std::string name = file.path().filename().string();
+    if (name.starts_with(begin) && name.ends_with(".tmp")) doomed.push_back(file.path());
+  }
+  for (const std::filesystem::path& one : doomed) std::filesystem::remove(one, missing);
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                           Readers readers) {
+  AtomicFile file(path, readers);
   {
     std::ofstream out(file.temporary_path(), std::ios::binary);
     out.write(content.data(), static_cast<std::streamsize>(content.size()));

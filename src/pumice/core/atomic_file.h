@@ -8,11 +8,14 @@
 
 namespace pumice {
 
+// Who may read a file that is made: whom the umask allows, or its owner alone, from its first byte.
+enum class Readers { everyone, owner };
+
 // Gives out a temporary path beside `target`; commit() syncs and renames it. Without a commit the
 // temporary file is removed. Throws Error when the folder is missing or the disk is full.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path target);
+  explicit AtomicFile(std::filesystem::path target, Readers readers = Readers::everyone);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -30,7 +33,11 @@ class AtomicFile {
 // that are not committed. None can be made or committed afterwards, so call it last.
 void remove_temporary_files();
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+// What writing `target` left when it was killed. Only for whoever knows that nobody writes it now.
+void remove_leftovers(const std::filesystem::path& target);
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                           Readers readers = Readers::everyone);
 std::string read_file(const std::filesystem::path& path);  // throws Error with the system's reason
 
 }  // namespace pumice

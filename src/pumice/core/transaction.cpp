@@ -35,18 +35,6 @@ files::path beside(const files::path& target, const char* ending) {
   return target.parent_path() / text(".", target.filename().string(), ending);
 }
 
-// What writing a file atomically may have left when it was killed.
-void remove_leftovers(const files::path& path) {
-  const std::string begin = text(".", path.filename().string(), ".");
-  std::vector<files::path> doomed;
-  std::error_code missing;
-  for (const auto& file : files::directory_iterator(path.parent_path(), missing)) {
-    const std::string name = file.path().filename().string();
-    if (name.starts_with(begin) && name.ends_with(".tmp")) doomed.push_back(file.path());
-  }
-  for (const files::path& one : doomed) files::remove(one, missing);
-}
-
 // Targets within the folder are written down relative to it, so that the folder may be moved.
 void write_journal(const files::path& folder, const char* phase,
                    const std::vector<StagedFile>& entries) {

@@ -1,7 +1,5 @@
 #include "pumice/forgetting/solve_checkpoint.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <charconv>
 
@@ -22,6 +20,7 @@ std::int64_t whole_number(const std::string& text) {
 }  // namespace
 
 SolveCheckpoint::SolveCheckpoint(SolveCheckpointOptions options) : options_(std::move(options)) {
+  if (!options_.path.empty()) remove_leftovers(options_.path);
   if (!options_.ignore_existing && exists()) read();
 }
 
@@ -92,8 +91,7 @@ void SolveCheckpoint::write() {
   // A folder for several methods is made at the end; what lies beside it cannot wait for that.
   std::error_code told_by_the_write;
   std::filesystem::create_directories(options_.path.parent_path(), told_by_the_write);
-  write_safetensors(options_.path, file);
-  ::chmod(options_.path.c_str(), S_IRUSR | S_IWUSR);
+  write_safetensors(options_.path, file, Readers::owner);
   written_ = std::chrono::steady_clock::now();
 }
 

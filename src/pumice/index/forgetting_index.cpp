@@ -91,7 +91,7 @@ Split retaining_all(std::int64_t examples) {
 IndexReport build_index(const files::path& folder, const IndexSource& source,
                         SharedProblems& shared) {
   const ForgettingTask& task = source.task;
-  AtomicFolder target(folder);
+  AtomicFolder target(folder, Readers::owner);
   IndexContent content;
   content.terms = {.key = random_hex(key_bytes),
                    .model = digest(task.model, task.weights),

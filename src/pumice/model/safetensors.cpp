@@ -197,7 +197,7 @@ TensorFile read_safetensors(const std::filesystem::path& path) {
   return result;
 }
 
-void write_safetensors(const std::filesystem::path& path, const TensorFile& file) {
+void write_safetensors(const std::filesystem::path& path, const TensorFile& file, Readers readers) {
   Json header = Json::object();
   if (!file.metadata.empty()) header["__metadata__"] = file.metadata;
   std::uint64_t position = 0;
@@ -213,7 +213,7 @@ void write_safetensors(const std::filesystem::path& path, const TensorFile& file
   std::string header_text = header.dump();
   header_text.resize((header_text.size() + 7) / 8 * 8, ' ');
 
-  AtomicFile target(path);
+  AtomicFile target(path, readers);
   {
     std::ofstream out(target.temporary_path(), std::ios::binary);
     for (std::size_t i = 0; i < length_bytes; ++i) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "pumice/core/atomic_file.h"
 #include "pumice/model/weights.h"
 
 namespace pumice {
@@ -28,6 +29,7 @@ TensorFile read_safetensors(const std::filesystem::path& path);
 
 // Writes the same types, atomically; the header is padded with spaces so that data start at a
 // multiple of eight.
-void write_safetensors(const std::filesystem::path& path, const TensorFile& file);
+void write_safetensors(const std::filesystem::path& path, const TensorFile& file,
+                       Readers readers = Readers::everyone);
 
 }  // namespace pumice

@@ -1,7 +1,5 @@
 #include "pumice/model/weight_distribution.h"
 
-#include <sys/stat.h>
-
 #include "pumice/core/error.h"
 #include "pumice/model/safetensors.h"
 
@@ -21,8 +19,7 @@ void write_distribution(const std::filesystem::path& path, const WeightDistribut
   if (!distribution.deterministic()) add("variance.", variance);
   file.metadata = {{"pumice", "weight distribution"},
                    {"private", "true: holds the weights without noise, must not be released"}};
-  write_safetensors(path, file);
-  ::chmod(path.c_str(), S_IRUSR | S_IWUSR);
+  write_safetensors(path, file, Readers::owner);
 }
 
 WeightDistribution read_distribution(const std::filesystem::path& path,

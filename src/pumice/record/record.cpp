@@ -1,7 +1,5 @@
 #include "pumice/record/record.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 
 #include "pumice/core/atomic_file.h"
@@ -57,8 +55,7 @@ std::string keyed_digest(const std::string& key, std::vector<std::string> ids) {
 
 std::string read_or_make_key(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) {
-    write_file_atomically(path, random_hex(key_bytes) + "\n");
-    ::chmod(path.c_str(), S_IRUSR | S_IWUSR);
+    write_file_atomically(path, random_hex(key_bytes) + "\n", Readers::owner);
   }
   std::string key = read_file(path);
   while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
