@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "npy.h"
@@ -184,6 +185,36 @@ TEST_F(ForgetCommandFull, WithoutTheKernelTheShiftIsTheSameAndTheRecordSaysHow) 
   EXPECT_GT(method["iterations"], 1);
   EXPECT_LE(method["error_bound"].get<double>(), 1e-3);
   EXPECT_TRUE(method.contains("preconditioner"));
+}
+
+// The kernel of the larger one alone would take 618 MiB.
+TEST_F(ForgetCommandFull, TenTimesTheExamplesTakeNoMoreMemoryWithoutTheKernel) {
+  const std::string measure =
+      std::string(PUMICE_PYTHON) +
+      " -c \"import resource, subprocess, sys; done = subprocess.run(sys.argv[1:]); "
+      "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(done.returncode)\" ";
+  std::map<int, double> peak;  // MiB
+  for (const int each : {100, 1000}) {
+    const std::string name = path("m" + std::to_string(each));
+    const std::string data = " --classes 0-2 --per-class " + std::to_string(each) + " ";
+    const CommandResult trained = pumice("train --architecture mlp --preset finetune" + data +
+                                         "--test-per-class 5 --epochs 2 --weight-decay 0.02 "
+                                         "--no-early-stop --quiet --out " +
+                                         name + ".safetensors");
+    ASSERT_EQ(trained.exit_code, 0) << trained.error;
+    const CommandResult drawn =
+        pumice("data make cohort" + data + "--forget-class 0 --forget-count 5 --out " + name);
+    ASSERT_EQ(drawn.exit_code, 0) << drawn.error;
+    const CommandResult result = run_command(
+        measure + PUMICE_TOOL + " forget --model " + name + ".safetensors --init " + name +
+        ".start.safetensors --cohort " + name + " --solver matrix-free --curvature softmax " +
+        "--memory 64M --tolerance 0.01 --scale 1 --quiet --out " + name + ".scrubbed.safetensors");
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    const std::string lines = result.output.substr(0, result.output.find_last_not_of('\n') + 1);
+    peak[each] = std::stod(lines.substr(lines.rfind('\n') + 1)) / 1024;
+  }
+  EXPECT_GT(peak[100], 50);
+  EXPECT_LT(peak[1000], peak[100] + 64);
 }
 
 TEST_F(ForgetCommandFull, TheNoiseOfARealReleaseCannotBeRepeated) {
